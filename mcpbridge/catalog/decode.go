@@ -1,0 +1,438 @@
+package catalog
+
+import (
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// cursor is a value being decoded, with its place for complaints.
+type cursor struct {
+	report *reporter
+	path   path
+	node   *node
+}
+
+func (c cursor) fail(format string, args ...any) {
+	if !c.report.marked(c.path) {
+		c.report.mark(c.path)
+		c.report.add(c.node.at, c.path, format, args...)
+	}
+}
+
+func (c cursor) is(kind nodeKind, expected string) bool {
+	if c.node.kind == kind {
+		return true
+	}
+	c.fail("expected %s, found %s", expected, c.node.describe())
+	return false
+}
+
+func (c cursor) items() []cursor {
+	if !c.is(listNode, "a list") {
+		return nil
+	}
+	items := make([]cursor, len(c.node.items))
+	for i, item := range c.node.items {
+		items[i] = cursor{c.report, c.path.with(i), item}
+	}
+	return items
+}
+
+// field decodes one field of a T.
+type field[T any] struct {
+	name   string
+	policy bool // may stand in defaults as well
+	set    func(c cursor, t *T)
+}
+
+func names[T any](fields []field[T]) []string {
+	var names []string
+	for _, f := range fields {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// decode sets the fields of t from a mapping. It returns the names of those with a mistake.
+func decode[T any](c cursor, fields []field[T], t *T) map[string]bool {
+	wrong := map[string]bool{}
+	if !c.is(objectNode, "a mapping") {
+		return wrong
+	}
+	for _, m := range c.node.members {
+		below := c.path.with(m.key)
+		i := slices.IndexFunc(fields, func(f field[T]) bool { return f.name == m.key })
+		if i < 0 {
+			c.report.add(m.at, below, "%s", unknown("field", m.key, names(fields)))
+			continue
+		}
+		fields[i].set(cursor{c.report, below, m.value}, t)
+		wrong[m.key] = c.report.marked(below)
+	}
+	return wrong
+}
+
+func textField[T any](name string, to func(*T) *string) field[T] {
+	return field[T]{name: name, set: func(c cursor, t *T) {
+		if !c.is(textNode, "a string") {
+			return
+		}
+		if c.node.text == "" {
+			c.fail("is empty; write something or remove it")
+		}
+		*to(t) = c.node.text
+	}}
+}
+
+func choiceField[T any, E ~string](name string, values choice[E], to func(*T) *E) field[T] {
+	return field[T]{name: name, set: func(c cursor, t *T) {
+		if c.node.kind != textNode {
+			c.fail("expected %s, found %s; %s", values.what, c.node.describe(), values.use())
+		} else if problem := values.check(E(c.node.text)); problem != "" {
+			c.fail("%s", problem)
+		} else {
+			*to(t) = E(c.node.text)
+		}
+	}}
+}
+
+func durationField(name string, within limits, to func(*Tool) *time.Duration) field[Tool] {
+	return field[Tool]{name: name, set: func(c cursor, t *Tool) {
+		d, problem := duration(c.node)
+		if problem == "" {
+			problem = within.check(d)
+		}
+		if problem != "" {
+			c.fail("%s", problem)
+			return
+		}
+		*to(t) = d
+	}}
+}
+
+func boolField[T any](name string, set func(*T, bool)) field[T] {
+	return field[T]{name: name, set: func(c cursor, t *T) {
+		if c.node.kind == boolNode {
+			set(t, c.node.text == "true")
+			return
+		}
+		c.fail("expected true or false, found %s", c.node.describe())
+	}}
+}
+
+func policy[T any](f field[T]) field[T] {
+	f.policy = true
+	return f
+}
+
+// toolFields are the fields of a tool but the two that name files.
+func toolFields() []field[Tool] {
+	return []field[Tool]{
+		textField("title", func(t *Tool) *string { return &t.Title }),
+		textField("description", func(t *Tool) *string { return &t.Description }),
+		textField("workflow", func(t *Tool) *string { return &t.Workflow }),
+		policy(textField("taskQueue", func(t *Tool) *string { return &t.TaskQueue })),
+		schemaField("input", func(t *Tool) *json.RawMessage { return &t.InputSchema }),
+		schemaField("output", func(t *Tool) *json.RawMessage { return &t.OutputSchema }),
+		choiceField("arguments", argumentModes, func(t *Tool) *ArgumentMode { return &t.Arguments }),
+		{name: "positional", set: func(c cursor, t *Tool) { t.Positional = c.texts() }},
+		{name: "with", set: setWith},
+		policy(choiceField("task", taskModes, func(t *Tool) *TaskMode { return &t.Task })),
+		policy(choiceField("result", resultModes, func(t *Tool) *ResultMode { return &t.Result })),
+		policy(durationField("executionTimeout", executionTimeouts, func(t *Tool) *time.Duration { return &t.ExecutionTimeout })),
+		policy(durationField("retention", retentions, func(t *Tool) *time.Duration { return &t.Retention })),
+		policy(durationField("pollInterval", pollIntervals, func(t *Tool) *time.Duration { return &t.PollInterval })),
+		policy(durationField("inlineWait", inlineWaits, func(t *Tool) *time.Duration { return &t.InlineWait })),
+		policy(choiceField("cancel", cancelModes, func(t *Tool) *CancelMode { return &t.Cancel })),
+		policy(boolField("live", func(t *Tool, live bool) { t.Live = live })),
+		{name: "confirm", set: func(c cursor, t *Tool) {
+			t.Confirm = new(Confirm)
+			decode(c, confirmFields(), t.Confirm)
+		}},
+		{name: "annotations", set: func(c cursor, t *Tool) {
+			t.Annotations = new(Annotations)
+			decode(c, annotationFields(), t.Annotations)
+		}},
+		{name: "icons", set: func(c cursor, t *Tool) {
+			for _, item := range c.items() {
+				var icon Icon
+				decode(item, iconFields(), &icon)
+				t.Icons = append(t.Icons, icon)
+			}
+		}},
+	}
+}
+
+func confirmFields() []field[Confirm] {
+	return []field[Confirm]{
+		textField("message", func(f *Confirm) *string { return &f.Message }),
+		schemaField("schema", func(f *Confirm) *json.RawMessage { return &f.Schema }),
+		textField("argument", func(f *Confirm) *string { return &f.Argument }),
+	}
+}
+
+func annotationFields() []field[Annotations] {
+	return []field[Annotations]{
+		boolField("readOnlyHint", func(a *Annotations, hint bool) { a.ReadOnlyHint = &hint }),
+		boolField("destructiveHint", func(a *Annotations, hint bool) { a.DestructiveHint = &hint }),
+		boolField("idempotentHint", func(a *Annotations, hint bool) { a.IdempotentHint = &hint }),
+		boolField("openWorldHint", func(a *Annotations, hint bool) { a.OpenWorldHint = &hint }),
+	}
+}
+
+func iconFields() []field[Icon] {
+	return []field[Icon]{
+		textField("src", func(i *Icon) *string { return &i.Src }),
+		textField("mimeType", func(i *Icon) *string { return &i.MIMEType }),
+		{name: "sizes", set: func(c cursor, i *Icon) { i.Sizes = c.texts() }},
+		textField("theme", func(i *Icon) *string { return &i.Theme }),
+	}
+}
+
+// policyFields are the fields of defaults.
+func policyFields() []field[Tool] {
+	return slices.DeleteFunc(toolFields(), func(f field[Tool]) bool { return !f.policy })
+}
+
+func schemaField[T any](name string, to func(*T) *json.RawMessage) field[T] {
+	return field[T]{name: name, set: func(c cursor, t *T) {
+		if c.is(objectNode, "a schema, which is a mapping") {
+			*to(t) = c.node.json()
+		}
+	}}
+}
+
+func setWith(c cursor, t *Tool) {
+	if !c.is(objectNode, "a mapping of argument names to values") {
+		return
+	}
+	t.With = map[string]json.RawMessage{}
+	for _, m := range c.node.members {
+		t.With[m.key] = m.value.json()
+	}
+}
+
+func (c cursor) texts() []string {
+	var texts []string
+	for _, item := range c.items() {
+		if item.is(textNode, "a string") {
+			texts = append(texts, item.node.text)
+		}
+	}
+	return texts
+}
+
+const durationForm = "write a duration like 90s, 15m, 2h30m or 7d"
+
+var (
+	unitless = regexp.MustCompile(`^[+-]?[0-9.]+$`)
+	daysForm = regexp.MustCompile(`^([0-9]+)d(.*)$`)
+)
+
+// duration reads a Go duration that may start with days, like 7d or 1d12h.
+func duration(n *node) (d time.Duration, problem string) {
+	if n.kind != textNode && n.kind != numberNode {
+		return 0, "expected a duration, found " + n.describe() + "; " + durationForm
+	}
+	if unitless.MatchString(n.text) {
+		return 0, n.text + " has no unit; write " + n.text + "s"
+	}
+	problem = strconv.Quote(shorten(n.text)) + " is not a duration; " + durationForm
+	rest := n.text
+	if m := daysForm.FindStringSubmatch(n.text); m != nil {
+		days, err := time.ParseDuration(m[1] + "h")
+		if err != nil || days > maxDays {
+			return 0, problem
+		}
+		if d, rest = 24*days, m[2]; rest == "" {
+			return d, ""
+		}
+	}
+	clock, err := time.ParseDuration(rest)
+	if err != nil || d+clock < d && clock > 0 || d > 0 && clock < 0 {
+		return 0, problem
+	}
+	return d + clock, ""
+}
+
+// maxDays, counted in hours here, keeps durations within what Go can hold.
+const maxDays = 100_000 * time.Hour
+
+// file decodes one catalog file.
+type file struct {
+	name   string
+	read   func(name string) ([]byte, error) // reads a schema file; nil when there are no files
+	report *reporter
+}
+
+const catalogShape = `a catalog starts with "version: 1" and lists its tools under "tools:"`
+
+// declared is a tool with the place of its name.
+type declared struct {
+	tool *Tool
+	at   position
+}
+
+var topFields = []string{"version", "defaults", "tools"}
+
+// extension keys at the top level are free for anchors.
+var extension = regexp.MustCompile(`^x-`)
+
+// decode returns the tools of the catalog, good or bad.
+func (f *file) decode(root *node) []declared {
+	c := cursor{f.report, nil, root}
+	if root.kind != objectNode {
+		c.fail("expected a mapping, found %s; %s", root.describe(), catalogShape)
+		return nil
+	}
+	f.version(root)
+	var defaults Tool
+	var broken map[string]bool
+	if m := root.member("defaults"); m != nil {
+		broken = f.defaults(cursor{f.report, path{m.key}, m.value}, &defaults)
+	}
+	var tools []declared
+	for _, m := range root.members {
+		switch {
+		case m.key == "tools":
+			tools = f.tools(cursor{f.report, path{m.key}, m.value}, defaults, broken)
+		case !slices.Contains(topFields, m.key) && !extension.MatchString(m.key):
+			f.report.add(m.at, path{m.key}, "%s", unknown("field", m.key, topFields))
+		}
+	}
+	if root.member("tools") == nil {
+		f.report.add(root.at, nil, "tools is missing; %s", catalogShape)
+	}
+	return tools
+}
+
+func (f *file) version(root *node) {
+	version := root.get("version")
+	switch {
+	case version == nil:
+		f.report.add(root.at, nil, "version is missing; %s", catalogShape)
+	case version.kind != numberNode || version.text != "1":
+		cursor{f.report, path{"version"}, version}.fail("expected the number 1, found %s; no other version is known", version.describe())
+	}
+}
+
+// defaults decodes the policy that all tools of the file start from. It returns the fields that are wrong, so that the
+// tools are not blamed for them.
+func (f *file) defaults(c cursor, t *Tool) map[string]bool {
+	if c.node.kind == objectNode {
+		rest := *c.node
+		rest.members = nil
+		for _, m := range c.node.members {
+			if !slices.Contains(names(policyFields()), m.key) && slices.Contains(f.toolNames(), m.key) {
+				f.report.add(m.at, c.path.with(m.key), "cannot have a default; write it in each tool")
+				continue
+			}
+			rest.members = append(rest.members, m)
+		}
+		c.node = &rest
+	}
+	return decode(c, policyFields(), t)
+}
+
+func (f *file) tools(c cursor, defaults Tool, broken map[string]bool) []declared {
+	if !c.is(objectNode, "a mapping of tool names to tools") {
+		return nil
+	}
+	var tools []declared
+	for _, m := range c.node.members {
+		tool := defaults
+		tool.Name = m.key
+		f.tool(cursor{f.report, c.path.with(m.key), m.value}, m.at, &tool, broken)
+		tools = append(tools, declared{&tool, m.at})
+	}
+	return tools
+}
+
+// tool decodes and completes one tool.
+func (f *file) tool(c cursor, at position, t *Tool, broken map[string]bool) {
+	files := map[string]*node{}
+	if c.node.kind != objectNode {
+		c.is(objectNode, "a mapping")
+		return
+	}
+	wrong := decode(c, append(toolFields(), f.fileFields(c.node, files)...), t)
+	maps.Copy(wrong, broken)
+	t.complete(check{skip: wrong, fail: func(p path, format string, args ...any) {
+		where, whole := c.node.locate(at, p), c.path.join(p)
+		if f.report.marked(whole) {
+			return
+		}
+		if len(p) > 0 {
+			name, _ := p[0].(string)
+			if schema := files[name]; schema != nil {
+				where = schema.locate(schema.at, p[1:])
+				whole[len(c.path)] = name + "File"
+			}
+		}
+		f.report.add(where, whole, format, args...)
+	}})
+}
+
+// toolNames lists every field of a tool.
+func (f *file) toolNames() []string {
+	return append(names(toolFields()), names(f.fileFields(&node{}, nil))...)
+}
+
+// fileFields are the two fields that name a schema file instead of holding the schema. What they read goes into files
+// under the name of the field they stand for.
+func (f *file) fileFields(tool *node, files map[string]*node) []field[Tool] {
+	return []field[Tool]{
+		f.fileField("input", tool, files, func(t *Tool) *json.RawMessage { return &t.InputSchema }),
+		f.fileField("output", tool, files, func(t *Tool) *json.RawMessage { return &t.OutputSchema }),
+	}
+}
+
+func (f *file) fileField(name string, tool *node, files map[string]*node, to func(*Tool) *json.RawMessage) field[Tool] {
+	return field[Tool]{name: name + "File", set: func(c cursor, t *Tool) {
+		if tool.get(name) != nil {
+			c.fail("%s is given too; keep one of the two", name)
+			return
+		}
+		if !c.is(textNode, "the name of a file") {
+			return
+		}
+		if schema := f.schema(c); schema != nil {
+			files[name] = schema
+			*to(t) = schema.json()
+		}
+	}}
+}
+
+// schema reads a schema file, JSON or YAML by its name.
+func (f *file) schema(c cursor) *node {
+	if f.read == nil {
+		c.fail("this catalog is not a file, so it cannot name others; write the schema here")
+		return nil
+	}
+	name := relativeTo(f.name, c.node.text)
+	data, err := f.read(name)
+	if err != nil {
+		c.fail("%v", err)
+		return nil
+	}
+	var found reporter // a schema file has paths of its own
+	var schema *node
+	if isYAML(name) {
+		schema = parseYAML(name, data, "a JSON Schema belongs here", &found)
+	} else {
+		schema = parseJSON(name, data, &found)
+	}
+	if schema != nil && schema.kind != objectNode {
+		found.add(schema.at, nil, "expected a schema, which is a mapping, found %s", schema.describe())
+	}
+	if len(found.errors) > 0 {
+		c.report.mark(c.path)
+		c.report.take(found.errors)
+		return nil
+	}
+	return schema
+}

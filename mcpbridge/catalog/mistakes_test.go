@@ -1,0 +1,971 @@
+package catalog_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"taskbridge/mcpbridge/catalog"
+)
+
+// mistakes are catalogs with what is said about them. The fields of a tool start at line 6, column 5.
+var mistakes = []struct {
+	name string
+	yaml string
+	want []string
+}{
+	{
+		"empty file",
+		"",
+		[]string{
+			`c.yaml:1:1: the file is empty; a catalog starts with "version: 1" and lists its tools under "tools:"`,
+		},
+	},
+	{
+		"only comments",
+		`# nothing
+`,
+		[]string{
+			`c.yaml:1:1: the file is empty; a catalog starts with "version: 1" and lists its tools under "tools:"`,
+		},
+	},
+	{
+		"only a document marker",
+		`---
+`,
+		[]string{
+			`c.yaml:2:1: expected a mapping, found nothing (null); a catalog starts with "version: 1" and lists its tools under "tools:"`,
+		},
+	},
+	{
+		"not a mapping",
+		`- a
+`,
+		[]string{
+			`c.yaml:1:1: expected a mapping, found a list; a catalog starts with "version: 1" and lists its tools under "tools:"`,
+		},
+	},
+	{
+		"no version and no tools",
+		`defaults: {}
+`,
+		[]string{
+			`c.yaml:1:1: version is missing; a catalog starts with "version: 1" and lists its tools under "tools:"`,
+			`c.yaml:1:1: tools is missing; a catalog starts with "version: 1" and lists its tools under "tools:"`,
+		},
+	},
+	{
+		"another version",
+		`version: '1'
+tools: {}
+`,
+		[]string{
+			`c.yaml:1:10: version: expected the number 1, found the string "1"; no other version is known`,
+		},
+	},
+	{
+		"nothing under tools",
+		`version: 1
+tools:
+`,
+		[]string{
+			"c.yaml:2:7: tools: expected a mapping of tool names to tools, found nothing (null)",
+		},
+	},
+	{
+		"second document",
+		`version: 1
+tools: {}
+---
+version: 1
+`,
+		[]string{
+			`c.yaml:3:1: a second YAML document starts here; keep one document a file and remove the "---"`,
+		},
+	},
+	{
+		"unclosed list",
+		`version: 1
+tools: [a
+b: c
+`,
+		[]string{
+			"c.yaml:3:2: not valid YAML: did not find expected ',' or ']' while parsing a flow sequence that starts at line 2",
+		},
+	},
+	{
+		"colon in a value",
+		`version: 1
+tools:
+  t:
+    title: CI: all of it
+`,
+		[]string{
+			"c.yaml:4:14: not valid YAML: mapping values are not allowed in this context",
+		},
+	},
+	{
+		"tab",
+		"version: 1\ntools:\n\tt:\n",
+		[]string{
+			"c.yaml:3:1: not valid YAML: the line is indented with a tab; YAML wants spaces",
+		},
+	},
+	{
+		"unknown anchor",
+		`version: 1
+tools: *tools
+`,
+		[]string{
+			"c.yaml:2:8: not valid YAML: unknown anchor 'tools' referenced",
+		},
+	},
+	{
+		"not UTF-8",
+		"version: 1\ntools: \"\xff\"\n",
+		[]string{
+			"c.yaml:2:9: not valid YAML: a control character or a byte that is not UTF-8",
+		},
+	},
+	{
+		"control character",
+		"version: 1\ntools: \"a\x01\"\n",
+		[]string{
+			"c.yaml:2:10: not valid YAML: a control character or a byte that is not UTF-8",
+		},
+	},
+	{
+		"unknown top-level field",
+		`version: 1
+tool: {}
+tools: {}
+`,
+		[]string{
+			`c.yaml:2:1: tool: unknown field; did you mean "tools"?`,
+		},
+	},
+	{
+		"top-level field far from all",
+		`version: 1
+workflows: {}
+tools: {}
+`,
+		[]string{
+			"c.yaml:2:1: workflows: unknown field; known are version, defaults and tools",
+		},
+	},
+	{
+		"duplicate tool",
+		`version: 1
+tools:
+  t: { workflow: W, taskQueue: q }
+  t: { workflow: W, taskQueue: q }
+`,
+		[]string{
+			"c.yaml:4:3: tools.t: is already declared at c.yaml:3:3",
+		},
+	},
+	{
+		"numeric tool name",
+		`version: 1
+tools:
+  404: { workflow: W, taskQueue: q }
+`,
+		[]string{
+			`c.yaml:3:3: tools: the key 404 is a number and keys are strings; write "404"`,
+		},
+	},
+	{
+		"tool name with a space",
+		`version: 1
+tools:
+  my tool: { workflow: W, taskQueue: q }
+`,
+		[]string{
+			`c.yaml:3:12: tools."my tool": "my tool" is not a tool name; use 1 to 128 of the characters A-Z, a-z, 0-9, _, - and .`,
+		},
+	},
+	{
+		"tool without a body",
+		`version: 1
+tools:
+  t:
+`,
+		[]string{
+			"c.yaml:3:5: tools.t: expected a mapping, found nothing (null)",
+		},
+	},
+	{
+		"nothing named",
+		`version: 1
+tools:
+  t: {}
+`,
+		[]string{
+			"c.yaml:3:3: tools.t.workflow: is missing; name the workflow type to start",
+			"c.yaml:3:3: tools.t.taskQueue: is missing; name the task queue of the workflow's workers here or in defaults",
+		},
+	},
+	{
+		"mistake in defaults is reported once",
+		`version: 1
+defaults: { task: no, retention: 5, taskQueue: 7 }
+tools:
+  a: { workflow: W }
+  b: { workflow: W }
+`,
+		[]string{
+			`c.yaml:2:19: defaults.task: "no" is not a task mode; use required, optional or never`,
+			"c.yaml:2:34: defaults.retention: 5 has no unit; write 5s",
+			"c.yaml:2:48: defaults.taskQueue: expected a string, found the number 7",
+		},
+	},
+	{
+		"default for what needs none",
+		`version: 1
+defaults: { workflow: W, inputFile: a.json, taskqueue: q }
+tools: {}
+`,
+		[]string{
+			"c.yaml:2:13: defaults.workflow: cannot have a default; write it in each tool",
+			"c.yaml:2:26: defaults.inputFile: cannot have a default; write it in each tool",
+			`c.yaml:2:45: defaults.taskqueue: unknown field; did you mean "taskQueue"?`,
+		},
+	},
+	{
+		"unknown field",
+		withFields(`    taskQeue: x
+`),
+		[]string{
+			`c.yaml:6:5: tools.t.taskQeue: unknown field; did you mean "taskQueue"?`,
+		},
+	},
+	{
+		"unknown field far from all",
+		withFields(`    colour: red
+`),
+		[]string{
+			"c.yaml:6:5: tools.t.colour: unknown field; known are title, description, workflow, taskQueue, input, output, arguments, positional, with, task, result, executionTimeout, retention, pollInterval, inlineWait, cancel, live, confirm, annotations, icons, inputFile and outputFile",
+		},
+	},
+	{
+		"task: no",
+		withFields(`    task: no
+`),
+		[]string{
+			`c.yaml:6:11: tools.t.task: "no" is not a task mode; use required, optional or never`,
+		},
+	},
+	{
+		"task: false",
+		withFields(`    task: false
+`),
+		[]string{
+			"c.yaml:6:11: tools.t.task: expected a task mode, found false; use required, optional or never",
+		},
+	},
+	{
+		"empty task",
+		withFields(`    task:
+`),
+		[]string{
+			"c.yaml:6:10: tools.t.task: expected a task mode, found nothing (null); use required, optional or never",
+		},
+	},
+	{
+		"wrong kinds",
+		withFields(`    title: 5
+    description: true
+    with: [a]
+    icons: {}
+    positional: a
+    confirm: yes
+`),
+		[]string{
+			"c.yaml:6:12: tools.t.title: expected a string, found the number 5",
+			"c.yaml:7:18: tools.t.description: expected a string, found true",
+			"c.yaml:8:11: tools.t.with: expected a mapping of argument names to values, found a list",
+			"c.yaml:9:12: tools.t.icons: expected a list, found a mapping",
+			`c.yaml:10:17: tools.t.positional: expected a list, found the string "a"`,
+			`c.yaml:11:14: tools.t.confirm: expected a mapping, found the string "yes"`,
+		},
+	},
+	{
+		"empty text",
+		withFields(`    title: ''
+`),
+		[]string{
+			"c.yaml:6:12: tools.t.title: is empty; write something or remove it",
+		},
+	},
+	{
+		"duration without unit",
+		withFields(`    pollInterval: 5
+`),
+		[]string{
+			"c.yaml:6:19: tools.t.pollInterval: 5 has no unit; write 5s",
+		},
+	},
+	{
+		"quoted duration without unit",
+		withFields(`    pollInterval: '1.5'
+`),
+		[]string{
+			"c.yaml:6:19: tools.t.pollInterval: 1.5 has no unit; write 1.5s",
+		},
+	},
+	{
+		"words for a duration",
+		withFields(`    retention: 7 days
+`),
+		[]string{
+			`c.yaml:6:16: tools.t.retention: "7 days" is not a duration; write a duration like 90s, 15m, 2h30m or 7d`,
+		},
+	},
+	{
+		"list for a duration",
+		withFields(`    retention: [7d]
+`),
+		[]string{
+			"c.yaml:6:16: tools.t.retention: expected a duration, found a list; write a duration like 90s, 15m, 2h30m or 7d",
+		},
+	},
+	{
+		"too many days",
+		withFields(`    retention: 1000000d
+`),
+		[]string{
+			`c.yaml:6:16: tools.t.retention: "1000000d" is not a duration; write a duration like 90s, 15m, 2h30m or 7d`,
+		},
+	},
+	{
+		"duration limits",
+		withFields(`    executionTimeout: 500ms
+    retention: 0s
+    pollInterval: 50ms
+    inlineWait: 2m
+`),
+		[]string{
+			"c.yaml:6:23: tools.t.executionTimeout: 500ms is too short; the shortest is 1s",
+			"c.yaml:7:16: tools.t.retention: 0s is too short; the shortest is 1ms",
+			"c.yaml:8:19: tools.t.pollInterval: 50ms is too short; the shortest is 100ms",
+			"c.yaml:9:17: tools.t.inlineWait: 2m is too long; the longest is 1m",
+		},
+	},
+	{
+		"negative and too long durations",
+		withFields(`    executionTimeout: -5s
+    retention: -1h
+    pollInterval: 1h1s
+    inlineWait: -1s
+`),
+		[]string{
+			"c.yaml:6:23: tools.t.executionTimeout: -5s is too short; the shortest is 1s",
+			"c.yaml:7:16: tools.t.retention: -1h is too short; the shortest is 1ms",
+			"c.yaml:8:19: tools.t.pollInterval: 1h0m1s is too long; the longest is 1h",
+			"c.yaml:9:17: tools.t.inlineWait: -1s is negative",
+		},
+	},
+	{
+		"live: yes",
+		withFields(`    live: yes
+`),
+		[]string{
+			`c.yaml:6:11: tools.t.live: expected true or false, found the string "yes"`,
+		},
+	},
+	{
+		"input is no mapping",
+		withFields(`    input: schemas/ci.json
+`),
+		[]string{
+			`c.yaml:6:12: tools.t.input: expected a schema, which is a mapping, found the string "schemas/ci.json"`,
+		},
+	},
+	{
+		"input without type",
+		withFields(`    input: { properties: { a: { type: string } } }
+`),
+		[]string{
+			`c.yaml:6:12: tools.t.input: the schema has no type; add "type: object"`,
+		},
+	},
+	{
+		"input of another type",
+		withFields(`    input: { type: array }
+`),
+		[]string{
+			"c.yaml:6:12: tools.t.input: arguments are always an object, so the schema's type must be object",
+		},
+	},
+	{
+		"input and inputFile",
+		withFields(`    input: { type: object }
+    inputFile: a.json
+`),
+		[]string{
+			"c.yaml:7:16: tools.t.inputFile: input is given too; keep one of the two",
+		},
+	},
+	{
+		"inputFile without files",
+		withFields(`    inputFile: a.json
+`),
+		[]string{
+			"c.yaml:6:16: tools.t.inputFile: this catalog is not a file, so it cannot name others; write the schema here",
+		},
+	},
+	{
+		"mistyped type",
+		withFields(`    input: { type: object, properties: { a: { type: strng } } }
+`),
+		[]string{
+			`c.yaml:6:53: tools.t.input.properties.a.type: unknown type "strng"; did you mean "string"?`,
+		},
+	},
+	{
+		"type of another vocabulary",
+		withFields(`    input: { type: object, properties: { a: { type: uuid } } }
+`),
+		[]string{
+			`c.yaml:6:53: tools.t.input.properties.a.type: unknown type "uuid"; known are string, integer, number, boolean, object, array and null`,
+		},
+	},
+	{
+		"required is no list",
+		withFields(`    input: { type: object, properties: { a: { type: string, required: true } } }
+`),
+		[]string{
+			"c.yaml:6:71: tools.t.input.properties.a.required: must be an array, found true",
+		},
+	},
+	{
+		"several schema mistakes",
+		withFields(`    input:
+      type: object
+      properties:
+        a: { minLength: -1 }
+        b: { enum: x }
+        c: 5
+`),
+		[]string{
+			"c.yaml:9:25: tools.t.input.properties.a.minLength: must be at least 0, found the number -1",
+			`c.yaml:10:20: tools.t.input.properties.b.enum: must be an array, found the string "x"`,
+			"c.yaml:11:12: tools.t.input.properties.c: must be a boolean or an object, found the number 5",
+		},
+	},
+	{
+		"type lists",
+		withFields(`    input: { type: object, properties: { a: { type: [string, nul] } } }
+`),
+		[]string{
+			`c.yaml:6:62: tools.t.input.properties.a.type[1]: unknown type "nul"; did you mean "null"?`,
+		},
+	},
+	{
+		"network reference",
+		withFields(`    input: { type: object, properties: { a: { $ref: 'https://example.com/a.json#/x' } } }
+`),
+		[]string{
+			`c.yaml:6:53: tools.t.input.properties.a.$ref: "https://example.com/a.json#/x" is outside the schema; only references within the schema, like #/$defs/name, are followed`,
+		},
+	},
+	{
+		"file reference",
+		withFields(`    input: { type: object, properties: { a: { $ref: other.json } } }
+`),
+		[]string{
+			`c.yaml:6:53: tools.t.input.properties.a.$ref: "other.json" is outside the schema; only references within the schema, like #/$defs/name, are followed`,
+		},
+	},
+	{
+		"dangling reference",
+		withFields(`    input: { type: object, properties: { a: { $ref: '#/$defs/b' } } }
+`),
+		[]string{
+			`c.yaml:6:53: tools.t.input.properties.a.$ref: the schema has nothing at "#/$defs/b"`,
+		},
+	},
+	{
+		"dangling anchor",
+		withFields(`    input: { type: object, properties: { a: { $ref: '#b' } } }
+`),
+		[]string{
+			`c.yaml:6:53: tools.t.input.properties.a.$ref: the schema has no anchor "#b"`,
+		},
+	},
+	{
+		"unknown dialect",
+		withFields(`    input: { $schema: 'https://example.com/dialect', type: object }
+`),
+		[]string{
+			`c.yaml:6:23: tools.t.input.$schema: unknown JSON Schema dialect "https://example.com/dialect"; remove it for 2020-12`,
+		},
+	},
+	{
+		"lookahead",
+		withFields(`    input: { type: object, properties: { a/b: { type: string, pattern: '(?=a)' } } }
+`),
+		[]string{
+			`c.yaml:6:72: tools.t.input.properties."a/b".pattern: not a regular expression in RE2 syntax: invalid or unsupported Perl syntax in "(?=a)"`,
+		},
+	},
+	{
+		"default against its schema",
+		withFields(`    input: { type: object, properties: { a: { type: integer, default: '3' } } }
+`),
+		[]string{
+			`c.yaml:6:71: tools.t.input.properties.a.default: must be an integer, found the string "3"`,
+		},
+	},
+	{
+		"bad header names",
+		withFields(`    input:
+      type: object
+      properties:
+        a: { type: string, x-mcp-header: '' }
+        b: { type: string, x-mcp-header: a b }
+        c: { type: number, x-mcp-header: C }
+        d: { type: string, x-mcp-header: D }
+        e: { type: string, x-mcp-header: d }
+        f: { type: array, items: { type: string, x-mcp-header: F } }
+        g: { type: [string, 'null'], x-mcp-header: G }
+`),
+		[]string{
+			"c.yaml:9:42: tools.t.input.properties.a.x-mcp-header: a header name is one or more letters, digits and !#$%&'*+-.^_`|~, found the string \"\"",
+			"c.yaml:10:42: tools.t.input.properties.b.x-mcp-header: a header name is one or more letters, digits and !#$%&'*+-.^_`|~, found the string \"a b\"",
+			`c.yaml:11:42: tools.t.input.properties.c.x-mcp-header: only properties with "type: string", integer or boolean can be headers`,
+			`c.yaml:13:42: tools.t.input.properties.e.x-mcp-header: the property "d" has the header "d" already; header names must differ by more than case`,
+			"c.yaml:14:64: tools.t.input.properties.f.items.x-mcp-header: only properties reached through nothing but properties can be headers",
+			`c.yaml:15:52: tools.t.input.properties.g.x-mcp-header: only properties with "type: string", integer or boolean can be headers`,
+		},
+	},
+	{
+		"header on the root",
+		withFields(`    input: { type: object, x-mcp-header: Root }
+`),
+		[]string{
+			"c.yaml:6:42: tools.t.input.x-mcp-header: only properties reached through nothing but properties can be headers",
+		},
+	},
+	{
+		"bad output schema",
+		withFields(`    output: { type: object, properties: { a: { type: bolean } } }
+`),
+		[]string{
+			`c.yaml:6:54: tools.t.output.properties.a.type: unknown type "bolean"; did you mean "boolean"?`,
+		},
+	},
+	{
+		"NaN in with",
+		withFields(`    with: { a: [1, .nan] }
+    retention: 1d
+`),
+		[]string{
+			"c.yaml:6:20: tools.t.with.a[1]: .nan has no JSON form; NaN, infinity and other words for numbers cannot be passed on",
+		},
+	},
+	{
+		"infinity in a schema",
+		withFields(`    input: { type: object, properties: { a: { maximum: .inf } } }
+`),
+		[]string{
+			"c.yaml:6:56: tools.t.input.properties.a.maximum: .inf has no JSON form; NaN, infinity and other words for numbers cannot be passed on",
+		},
+	},
+	{
+		"octal",
+		withFields(`    with: { mode: 0755 }
+`),
+		[]string{
+			"c.yaml:6:19: tools.t.with.mode: 0755 starts with 0, which is octal to some YAML readers and decimal to others; quote it if it is text, else drop the 0 or write 0o for octal",
+		},
+	},
+	{
+		"custom tag",
+		withFields(`    with: { a: !secret x, b: !!binary aGk=, c: !!bool maybe }
+`),
+		[]string{
+			"c.yaml:6:16: tools.t.with.a: the tag !secret has no JSON form; remove it",
+			"c.yaml:6:30: tools.t.with.b: the tag !!binary has no JSON form; remove it",
+			`c.yaml:6:48: tools.t.with.c: "maybe" is not a boolean; use true or false`,
+		},
+	},
+	{
+		"key that is no string",
+		withFields(`    with: { codes: { 404: x, true: y, ~: z } }
+`),
+		[]string{
+			`c.yaml:6:22: tools.t.with.codes: the key 404 is a number and keys are strings; write "404"`,
+			`c.yaml:6:30: tools.t.with.codes: the key true is a boolean and keys are strings; write "true"`,
+			`c.yaml:6:39: tools.t.with.codes: the key ~ is null and keys are strings; write "~"`,
+		},
+	},
+	{
+		"key that is a list",
+		withFields(`    with: { ? [a, b] : x }
+`),
+		[]string{
+			"c.yaml:6:15: tools.t.with: a key must be a string, not a list or mapping",
+		},
+	},
+	{
+		"duplicate key deep inside",
+		withFields(`    with: { a: { b: 1, c: 2, b: 3 } }
+`),
+		[]string{
+			"c.yaml:6:30: tools.t.with.a.b: is already declared at c.yaml:6:18",
+		},
+	},
+	{
+		"anchor within itself",
+		withFields(`    with: { a: &a { b: *a } }
+`),
+		[]string{
+			`c.yaml:6:24: tools.t.with.a.b.b: the anchor "a" contains itself`,
+		},
+	},
+	{
+		"merge of a string",
+		withFields(`    with: { <<: x }
+`),
+		[]string{
+			`c.yaml:6:17: tools.t.with."<<": expected a mapping to merge, found the string "x"`,
+		},
+	},
+	{
+		"with collides",
+		withFields(`    input: { type: object, properties: { Pipeline: {} } }
+    with: { pipeline: 1 }
+`),
+		[]string{
+			`c.yaml:7:23: tools.t.with.pipeline: the input schema has a property "Pipeline" too; the operator or the client sets an argument, not both`,
+		},
+	},
+	{
+		"arguments: list",
+		withFields(`    arguments: list
+`),
+		[]string{
+			`c.yaml:6:16: tools.t.arguments: "list" is not an argument mode; use object, positional or none`,
+		},
+	},
+	{
+		"positional without names",
+		withFields(`    arguments: positional
+`),
+		[]string{
+			`c.yaml:3:3: tools.t.positional: is missing; list the argument names in the workflow's order, or use "arguments: object" or "none"`,
+		},
+	},
+	{
+		"names without positional",
+		withFields(`    positional: [a]
+`),
+		[]string{
+			`c.yaml:6:17: tools.t.positional: has no meaning here; write "arguments: positional" or remove it`,
+		},
+	},
+	{
+		"positional mistakes",
+		withFields(`    input: { type: object, properties: { source: {}, limit: {} } }
+    with: { token: x }
+    arguments: positional
+    positional: [source, sorce, source]
+`),
+		[]string{
+			`c.yaml:9:17: tools.t.positional: does not list "limit", which would never reach the workflow`,
+			`c.yaml:9:17: tools.t.positional: does not list "token", which would never reach the workflow`,
+			`c.yaml:9:26: tools.t.positional[1]: unknown argument "sorce"; did you mean "source"?`,
+			`c.yaml:9:33: tools.t.positional[2]: "source" is listed twice`,
+		},
+	},
+	{
+		"positional of numbers",
+		withFields(`    arguments: positional
+    positional: [1]
+`),
+		[]string{
+			"c.yaml:7:18: tools.t.positional[0]: expected a string, found the number 1",
+		},
+	},
+	{
+		"nothing passed on",
+		withFields(`    arguments: none
+    input: { type: object, properties: { a: {} } }
+    with: { b: 1 }
+    confirm: { message: Sure?, argument: c }
+`),
+		[]string{
+			`c.yaml:7:40: tools.t.input.properties: would never reach the workflow with "arguments: none"`,
+			`c.yaml:8:11: tools.t.with: would never reach the workflow with "arguments: none"`,
+			`c.yaml:9:42: tools.t.confirm.argument: would never reach the workflow with "arguments: none"`,
+		},
+	},
+	{
+		"confirm without message",
+		withFields(`    confirm: { schema: { type: object, properties: {} } }
+`),
+		[]string{
+			"c.yaml:6:5: tools.t.confirm.message: is missing; write the question to ask",
+		},
+	},
+	{
+		"confirm argument collides",
+		withFields(`    input: { type: object, properties: { a: {} } }
+    with: { b: 1 }
+    confirm: { message: m, argument: A }
+`),
+		[]string{
+			`c.yaml:8:38: tools.t.confirm.argument: the input schema has a property "a" too; choose another name`,
+		},
+	},
+	{
+		"confirm argument collides with with",
+		withFields(`    with: { b: 1 }
+    confirm: { message: m, argument: b }
+`),
+		[]string{
+			`c.yaml:7:38: tools.t.confirm.argument: with sets "b" too; choose another name`,
+		},
+	},
+	{
+		"confirm with a mistyped field",
+		withFields(`    confirm: { mesage: m }
+`),
+		[]string{
+			"c.yaml:6:5: tools.t.confirm.message: is missing; write the question to ask",
+			`c.yaml:6:16: tools.t.confirm.mesage: unknown field; did you mean "message"?`,
+		},
+	},
+	{
+		"nested form",
+		withFields(`    confirm: { message: m, schema: { type: object, properties: { a: { type: object, properties: {} } } } }
+`),
+		[]string{
+			"c.yaml:6:77: tools.t.confirm.schema.properties.a.type: a form property is a string, number, integer, boolean or array; nested objects cannot be asked for",
+		},
+	},
+	{
+		"form without properties",
+		withFields(`    confirm: { message: m, schema: { type: object } }
+`),
+		[]string{
+			"c.yaml:6:28: tools.t.confirm.schema.properties: is missing; a form is a mapping of property names to their schemas",
+		},
+	},
+	{
+		"form keywords",
+		withFields(`    confirm:
+      message: m
+      schema:
+        type: object
+        additionalProperties: false
+        properties:
+          a: { type: string, pattern: x, format: uuid }
+          b: { type: number, minLength: 1 }
+          c: { type: array, items: { type: object } }
+          d: { type: array }
+          e: { type: string, enum: [1] }
+          f: { type: string, oneOf: [ { const: x } ] }
+          g: { type: array, items: { enum: [a] } }
+          h: { type: array, items: { anyOf: [] } }
+          i: { type: boolean, default: 'yes' }
+        required: [z]
+`),
+		[]string{
+			"c.yaml:10:31: tools.t.confirm.schema.additionalProperties: unknown keyword in a form; known are $schema, type, properties and required",
+			"c.yaml:12:39: tools.t.confirm.schema.properties.a.pattern: unknown keyword in a form property of type string; known are type, title, description, default, minLength, maxLength, format, enum and oneOf",
+			`c.yaml:12:50: tools.t.confirm.schema.properties.a.format: the string "uuid" cannot be asked for; use email, uri, date or date-time`,
+			"c.yaml:13:41: tools.t.confirm.schema.properties.b.minLength: unknown keyword in a form property of type number; known are type, title, description, default, minimum and maximum",
+			"c.yaml:14:36: tools.t.confirm.schema.properties.c.items: a list is asked for by its options, as enum or anyOf",
+			"c.yaml:15:11: tools.t.confirm.schema.properties.d.items: is missing; a list is asked for by its options, as enum or anyOf",
+			"c.yaml:16:37: tools.t.confirm.schema.properties.e.enum[0]: expected a string, found the number 1",
+			"c.yaml:17:39: tools.t.confirm.schema.properties.f.oneOf[0].title: every option needs a string here",
+			`c.yaml:18:29: tools.t.confirm.schema.properties.g.items.type: the options are strings; write "type: string"`,
+			"c.yaml:19:45: tools.t.confirm.schema.properties.h.items.anyOf: expected a list of {const, title}, found an empty list",
+			`c.yaml:21:20: tools.t.confirm.schema.required[0]: unknown property; did you mean "a"?`,
+		},
+	},
+	{
+		"form default",
+		withFields(`    confirm: { message: m, schema: { type: object, properties: { a: { type: boolean, default: 'yes' } } } }
+`),
+		[]string{
+			`c.yaml:6:95: tools.t.confirm.schema.properties.a.default: must be a boolean, found the string "yes"`,
+		},
+	},
+	{
+		"unknown annotation",
+		withFields(`    annotations: { readOnly: true, destructiveHint: no }
+`),
+		[]string{
+			`c.yaml:6:20: tools.t.annotations.readOnly: unknown field; did you mean "readOnlyHint"?`,
+			`c.yaml:6:53: tools.t.annotations.destructiveHint: expected true or false, found the string "no"`,
+		},
+	},
+	{
+		"bad icons",
+		withFields(`    icons:
+      - { src: http://example.com/a.png }
+      - { mimeType: image/png, sizes: [48] }
+      - { src: 'data:,', sizes: [48], colour: red }
+      - { src: 'https:///x', sizes: [big], theme: blue }
+      - x
+`),
+		[]string{
+			`c.yaml:7:16: tools.t.icons[0].src: "http://example.com/a.png" is not an https: or data: URI`,
+			"c.yaml:8:9: tools.t.icons[1].src: is missing; give an https: or data: URI",
+			"c.yaml:8:40: tools.t.icons[1].sizes[0]: expected a string, found the number 48",
+			"c.yaml:9:34: tools.t.icons[2].sizes[0]: expected a string, found the number 48",
+			"c.yaml:9:39: tools.t.icons[2].colour: unknown field; known are src, mimeType, sizes and theme",
+			`c.yaml:10:16: tools.t.icons[3].src: "https:///x" is not an https: or data: URI`,
+			`c.yaml:10:38: tools.t.icons[3].sizes[0]: "big" is not an icon size; write it like "48x48" or "any"`,
+			`c.yaml:10:51: tools.t.icons[3].theme: "blue" is not a theme; use light or dark`,
+			`c.yaml:11:9: tools.t.icons[4]: expected a mapping, found the string "x"`,
+		},
+	},
+	{
+		"several mistakes in one tool",
+		withFields(`    task: sometimes
+    retention: 5
+    input: { type: objekt }
+    cancle: request
+`),
+		[]string{
+			`c.yaml:6:11: tools.t.task: "sometimes" is not a task mode; use required, optional or never`,
+			"c.yaml:7:16: tools.t.retention: 5 has no unit; write 5s",
+			"c.yaml:8:12: tools.t.input: arguments are always an object, so the schema's type must be object",
+			`c.yaml:9:5: tools.t.cancle: unknown field; did you mean "cancel"?`,
+		},
+	},
+	{
+		"tool names in paths",
+		withFields(`    with: { 'a.b': { 'c d': [ { e: .nan } ] } }
+`),
+		[]string{
+			`c.yaml:6:36: tools.t.with."a.b"."c d"[0].e: .nan has no JSON form; NaN, infinity and other words for numbers cannot be passed on`,
+		},
+	},
+	{
+		"nested too deep",
+		withFields("    with: { a: " + strings.Repeat("[", 210) + strings.Repeat("]", 210) + " }\n"),
+		[]string{
+			"c.yaml:6:213: tools.t.with.a: nested deeper than 200 levels",
+		},
+	},
+	{
+		"huge exponent in a schema",
+		withFields(`    input: { type: object, properties: { a: { maximum: 1e999999999, multipleOf: 1e-5000 } } }
+`),
+		[]string{
+			"c.yaml:6:56: tools.t.input.properties.a.maximum: the exponent is out of range",
+			"c.yaml:6:81: tools.t.input.properties.a.multipleOf: the exponent is out of range",
+		},
+	},
+	{
+		"pattern of property names",
+		withFields(`    input: { type: object, patternProperties: { '(?<=a)': {} } }
+`),
+		[]string{
+			`c.yaml:6:59: tools.t.input.patternProperties."(?<=a)": not a regular expression in RE2 syntax: invalid named capture in "(?<=a)"`,
+		},
+	},
+	{
+		"bad id",
+		withFields(`    input: { type: object, $id: 'http://[::1', properties: {} }
+`),
+		[]string{
+			`c.yaml:6:12: tools.t.input: not a JSON Schema: error in parsing id at "catalog:///schema#"`,
+		},
+	},
+	{
+		"default of a number beyond float64",
+		withFields(`    input: { type: object, properties: { a: { type: string, default: 1e400 } } }
+`),
+		[]string{
+			"c.yaml:6:70: tools.t.input.properties.a.default: must be a string, found the number 1e400",
+		},
+	},
+	{
+		"empty schema file name",
+		withFields(`    inputFile: ''
+`),
+		[]string{
+			"c.yaml:6:16: tools.t.inputFile: this catalog is not a file, so it cannot name others; write the schema here",
+		},
+	},
+	{
+		"mistakes through aliases are reported once",
+		`version: 1
+x-bad: &bad { task: maybe, retention: .nan }
+tools:
+  a: { workflow: W, taskQueue: q, <<: *bad }
+  b: { workflow: W, taskQueue: q, <<: *bad }
+`,
+		[]string{
+			`c.yaml:2:21: tools.a.task: "maybe" is not a task mode; use required, optional or never`,
+			"c.yaml:2:39: x-bad.retention: .nan has no JSON form; NaN, infinity and other words for numbers cannot be passed on",
+			"c.yaml:2:39: tools.a.retention: 0 has no unit; write 0s",
+		},
+	},
+	{
+		"key through an alias",
+		`version: 1
+x-name: &name t
+tools:
+  *name : { workflow: 5, taskQueue: q }
+`,
+		[]string{
+			"c.yaml:4:23: tools.t.workflow: expected a string, found the number 5",
+		},
+	},
+	{
+		"tag on a mapping",
+		withFields(`    with: { a: !!set { b }, !!binary aGk= : c }
+`),
+		[]string{
+			"c.yaml:6:16: tools.t.with.a: the tag !!set has no JSON form; remove it",
+			`c.yaml:6:29: tools.t.with: the key aGk= is tagged !!binary and keys are strings; write "aGk="`,
+		},
+	},
+	{
+		"schemas that are no mappings",
+		withFields(`    output: true
+    confirm: { message: m, schema: [] }
+`),
+		[]string{
+			"c.yaml:6:13: tools.t.output: expected a schema, which is a mapping, found true",
+			"c.yaml:7:36: tools.t.confirm.schema: expected a schema, which is a mapping, found a list",
+		},
+	},
+	{
+		"form of another type",
+		withFields(`    confirm: { message: m, schema: { type: array } }
+`),
+		[]string{
+			"c.yaml:6:36: tools.t.confirm.schema: arguments are always an object, so the schema's type must be object",
+		},
+	},
+	{
+		"form options that are no list",
+		withFields(`    confirm: { message: m, schema: { type: object, properties: { a: { type: string, enum: x }, b: { type: string, enum: [] } } } }
+`),
+		[]string{
+			`c.yaml:6:91: tools.t.confirm.schema.properties.a.enum: expected a list of strings, found the string "x"`,
+			"c.yaml:6:121: tools.t.confirm.schema.properties.b.enum: expected a list of strings, found an empty list",
+		},
+	},
+}
+
+func TestMistakesSayWhereAndWhatIsRight(t *testing.T) {
+	for _, m := range mistakes {
+		t.Run(m.name, func(t *testing.T) {
+			_, err := catalog.Parse("c.yaml", []byte(m.yaml))
+			require.Error(t, err)
+			assert.Equal(t, m.want, strings.Split(err.Error(), "\n"))
+		})
+	}
+}

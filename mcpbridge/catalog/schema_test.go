@@ -1,0 +1,76 @@
+package catalog
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func compiledCatalogSchema(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	document, err := jsonschema.UnmarshalJSON(strings.NewReader(string(Schema())))
+	require.NoError(t, err)
+	compiler := jsonschema.NewCompiler()
+	require.NoError(t, compiler.AddResource(schemaURL, document))
+	schema, err := compiler.Compile(schemaURL)
+	require.NoError(t, err)
+	return schema
+}
+
+func TestSchemaAndParserKnowTheSameFields(t *testing.T) {
+	var schema struct {
+		Properties map[string]any
+		Defs       map[string]struct {
+			Properties map[string]struct{ Enum []string }
+		} `json:"$defs"`
+	}
+	require.NoError(t, json.Unmarshal(Schema(), &schema))
+	assert.ElementsMatch(t, topFields, slices.Collect(maps.Keys(schema.Properties)))
+	for definition, fields := range map[string][]string{
+		"defaults":    names(policyFields()),
+		"tool":        (&file{}).toolNames(),
+		"confirm":     names(confirmFields()),
+		"annotations": names(annotationFields()),
+		"icon":        names(iconFields()),
+	} {
+		assert.ElementsMatch(t, fields, slices.Collect(maps.Keys(schema.Defs[definition].Properties)), definition)
+	}
+}
+
+func TestSchemaAcceptsWhatTheParserAccepts(t *testing.T) {
+	schema := compiledCatalogSchema(t)
+	for _, name := range []string{"testdata/good/ci.yaml", "testdata/good/data.yml"} {
+		data, err := os.ReadFile(name)
+		require.NoError(t, err)
+		var report reporter
+		root := parseYAML(name, data, "", &report)
+		require.Empty(t, report.errors)
+		assert.NoError(t, schema.Validate(root.value()), name)
+	}
+}
+
+func TestSchemaRejectsWhatTheParserRejects(t *testing.T) {
+	schema := compiledCatalogSchema(t)
+	for _, fields := range []string{
+		"task: sometimes", "result: xml", "cancel: kill", "arguments: list", "arguments: positional", "positional: [a]",
+		"pollInterval: 5", "retention: 7 days", "tpye: x", "input: {}", "input: {type: object}, inputFile: a.json",
+		"confirm: {}", "confirm: {message: m, schema: {type: object}}", "icons: [{src: 'http://example.com'}]",
+		"icons: [{src: 'data:,', sizes: [big]}]", "icons: [{src: 'data:,', theme: blue}]", "live: yes", "title: ''",
+		"annotations: {readOnly: true}", "with: [1]",
+	} {
+		t.Run(fields, func(t *testing.T) {
+			data := []byte("version: 1\ntools: { t: { workflow: W, taskQueue: q, " + fields + " } }\n")
+			_, err := Parse("c.yaml", data)
+			require.Error(t, err)
+			var report reporter
+			assert.Error(t, schema.Validate(parseYAML("c.yaml", data, "", &report).value()))
+		})
+	}
+}

@@ -1,0 +1,224 @@
+package mcpbridge
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"taskbridge/mcpbridge/internal/rpc"
+	"taskbridge/mcpbridge/tasks"
+)
+
+const readyTimeout = 3 * time.Second
+
+// httpTransport is the Streamable HTTP transport (MCP 2026-07-28): it checks what HTTP adds to a message and passes the
+// message to whoever serves it: the modern dialect, or the go-sdk for everything else and for older eras.
+type httpTransport struct {
+	modern   *modern
+	versions []string
+	maxBody  int64
+	origins  []string
+	log      *slog.Logger
+	// stateless serves modern requests of the base protocol, sessions the eras before 2026-07-28.
+	stateless, sessions http.Handler
+}
+
+// newHTTP is the Echo application: /mcp and the health probes.
+func newHTTP(b *Bridge) (*echo.Echo, error) {
+	transport := &httpTransport{
+		modern:    b.modern,
+		versions:  mcp.SupportedProtocolVersions(),
+		maxBody:   b.options.MaxBody,
+		log:       b.options.Logger,
+		stateless: statelessHandler(b.server, b.options),
+		sessions:  sessionHandler(b.server, b.options),
+	}
+	for _, origin := range b.options.AllowedOrigins {
+		parsed, err := url.Parse(origin)
+		if err != nil || parsed.Scheme == "" || parsed.Host == "" || parsed.Path != "" {
+			return nil, fmt.Errorf("allowed origin %q: write scheme and host only, such as https://app.example.com", origin)
+		}
+		transport.origins = append(transport.origins, origin)
+	}
+	e := echo.New()
+	e.HideBanner, e.HidePort = true, true
+	e.Use(middleware.RecoverWithConfig(middleware.RecoverConfig{LogErrorFunc: transport.logPanic}))
+	e.Any("/mcp", transport.serve, transport.guard)
+	e.GET("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
+	e.GET("/readyz", func(c echo.Context) error {
+		ctx, cancel := context.WithTimeout(c.Request().Context(), readyTimeout)
+		defer cancel()
+		if err := b.Ready(ctx); err != nil {
+			return c.String(http.StatusServiceUnavailable, err.Error()+"\n")
+		}
+		return c.String(http.StatusOK, "ok\n")
+	})
+	return e, nil
+}
+
+func (t *httpTransport) logPanic(c echo.Context, err error, stack []byte) error {
+	t.log.Error("request handler panicked", "path", c.Path(), "error", err, "stack", string(stack))
+	return echo.NewHTTPError(http.StatusInternalServerError)
+}
+
+// guard refuses what a page in a browser could send on its own: calls from other origins, and calls to a loopback
+// address under a foreign name (DNS rebinding; Streamable HTTP, "Security & Endpoint").
+func (t *httpTransport) guard(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r := c.Request()
+		if host := r.Host; isLoopbackConnection(r) && !isLoopbackHost(host) {
+			return t.fail(c, http.StatusForbidden, nil, rpc.Errorf(rpc.CodeInvalidRequest, "Host %q is not this server's: use a loopback address or localhost", host))
+		}
+		if origin := r.Header.Get(echo.HeaderOrigin); origin != "" && !t.allows(origin, r.Host) {
+			return t.fail(c, http.StatusForbidden, nil, rpc.Errorf(rpc.CodeInvalidRequest, "Origin %q may not call this server", origin))
+		}
+		return next(c)
+	}
+}
+
+func (t *httpTransport) allows(origin, host string) bool {
+	if slices.Contains(t.origins, origin) {
+		return true
+	}
+	parsed, err := url.Parse(origin)
+	return err == nil && parsed.Host == host
+}
+
+func isLoopbackConnection(r *http.Request) bool {
+	address, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return ok && isLoopbackHost(address.String())
+}
+
+func isLoopbackHost(hostport string) bool {
+	host := hostport
+	if name, _, err := net.SplitHostPort(hostport); err == nil {
+		host = name
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return ip != nil && ip.IsLoopback()
+}
+
+// serve dispatches one HTTP request by era and method.
+func (t *httpTransport) serve(c echo.Context) error {
+	r := c.Request()
+	if r.Method != http.MethodPost {
+		// Earlier revisions open streams by GET and end sessions by DELETE; this one has neither.
+		if r.Header.Get("Mcp-Session-Id") == "" {
+			c.Response().Header().Set(echo.HeaderAllow, http.MethodPost)
+			return c.NoContent(http.StatusMethodNotAllowed)
+		}
+		t.sessions.ServeHTTP(c.Response(), r)
+		return nil
+	}
+	if media, _, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType)); err != nil || media != echo.MIMEApplicationJSON {
+		return t.fail(c, http.StatusUnsupportedMediaType, nil, rpc.Errorf(rpc.CodeInvalidRequest, "Content-Type must be application/json"))
+	}
+	body, err := readBody(r, t.maxBody)
+	if err != nil {
+		return t.refuseBody(c, err)
+	}
+	message, rpcErr := rpc.Decode(body)
+	if rpcErr != nil {
+		return t.fail(c, http.StatusBadRequest, message.ID, rpcErr)
+	}
+	request := &request{method: message.Method, owner: tasks.Anonymous}
+	rpcErr = message.DecodeParams(&request.params)
+	if t.isLegacy(r, message.Method, request.params.Meta) {
+		return t.pass(c, t.sessions, body)
+	}
+	if rpcErr != nil {
+		return t.fail(c, http.StatusBadRequest, message.ID, rpcErr)
+	}
+	if message.IsNotification() {
+		return c.NoContent(http.StatusAccepted)
+	}
+	if rpcErr := t.checkEnvelope(r.Header, request); rpcErr != nil {
+		return t.fail(c, http.StatusBadRequest, message.ID, rpcErr)
+	}
+	if !t.modern.serves(request.method, request.params.Name) {
+		return t.pass(c, t.stateless, body)
+	}
+	result, rpcErr := t.modern.handle(r.Context(), request)
+	if rpcErr != nil {
+		return t.fail(c, httpStatus(rpcErr), message.ID, rpcErr)
+	}
+	return c.JSONBlob(http.StatusOK, rpc.ResultResponse(message.ID, result))
+}
+
+// isLegacy reports whether a message belongs to an era with sessions: it has one, opens one, or says so by its version.
+func (t *httpTransport) isLegacy(r *http.Request, method string, meta *requestMeta) bool {
+	if meta != nil && meta.ProtocolVersion != "" {
+		return false
+	}
+	version := r.Header.Get("Mcp-Protocol-Version")
+	if version != "" {
+		return version < modernVersion && slices.Contains(t.versions, version)
+	}
+	return method == "initialize" || r.Header.Get("Mcp-Session-Id") != ""
+}
+
+// pass hands a request to a handler of the go-sdk, with the body it has not seen yet.
+func (t *httpTransport) pass(c echo.Context, handler http.Handler, body []byte) error {
+	r := c.Request()
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	handler.ServeHTTP(c.Response(), r)
+	return nil
+}
+
+// fail answers with a JSON-RPC error.
+func (t *httpTransport) fail(c echo.Context, status int, id []byte, err *rpc.Error) error {
+	if err.Code == rpc.CodeInternalError {
+		t.log.Error("request failed", "error", err.Message)
+	}
+	return c.JSONBlob(status, rpc.ErrorResponse(id, err))
+}
+
+// httpStatus is the HTTP status for an error of a dialect. Errors of the protocol have one of their own; errors about
+// what a well-formed request asks for do not.
+func httpStatus(err *rpc.Error) int {
+	switch err.Code {
+	case rpc.CodeHeaderMismatch, rpc.CodeMissingCapability, rpc.CodeUnsupportedProtocolVersion, rpc.CodeInvalidRequest:
+		return http.StatusBadRequest
+	case rpc.CodeMethodNotFound:
+		return http.StatusNotFound
+	}
+	return http.StatusOK
+}
+
+// readBody reads a whole body of at most limit bytes.
+func readBody(r *http.Request, limit int64) ([]byte, error) {
+	if r.ContentLength > limit {
+		return nil, &http.MaxBytesError{Limit: limit}
+	}
+	var body bytes.Buffer
+	if r.ContentLength > 0 {
+		body.Grow(int(r.ContentLength) + bytes.MinRead)
+	}
+	_, err := body.ReadFrom(http.MaxBytesReader(nil, r.Body, limit))
+	return body.Bytes(), err
+}
+
+func (t *httpTransport) refuseBody(c echo.Context, err error) error {
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return t.fail(c, http.StatusRequestEntityTooLarge, nil, rpc.Errorf(rpc.CodeInvalidRequest, "the request body is larger than %d bytes: pass a reference to large data, such as a URL or a path", tooLarge.Limit))
+	}
+	return t.fail(c, http.StatusBadRequest, nil, rpc.Errorf(rpc.CodeInvalidRequest, "the request body could not be read: %v", err))
+}

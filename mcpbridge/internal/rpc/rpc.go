@@ -1,0 +1,174 @@
+// Package rpc reads and writes the JSON-RPC 2.0 messages of MCP. Member names are exact and case-sensitive, duplicate
+// members are errors, and IDs go back byte for byte as they came.
+package rpc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Error codes of JSON-RPC 2.0 and of MCP 2026-07-28 (Overview, "Error Codes").
+const (
+	CodeParseError                 = -32700
+	CodeInvalidRequest             = -32600
+	CodeMethodNotFound             = -32601
+	CodeInvalidParams              = -32602
+	CodeInternalError              = -32603
+	CodeHeaderMismatch             = -32020
+	CodeMissingCapability          = -32021
+	CodeUnsupportedProtocolVersion = -32022
+)
+
+// Error is a JSON-RPC error object.
+type Error struct {
+	Code    int64  `json:"code"`
+	Message string `json:"message"`
+	Data    any    `json:"data,omitzero"`
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// Errorf makes an error with a formatted message.
+func Errorf(code int64, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// Message is a JSON-RPC request or notification.
+type Message struct {
+	// ID is the raw JSON of the ID, nil for a notification.
+	ID     jsontext.Value
+	Method string
+	// Params is the raw JSON object, nil if absent.
+	Params jsontext.Value
+}
+
+// IsNotification reports whether no answer is expected.
+func (m Message) IsNotification() bool { return m.ID == nil }
+
+// Decode reads one message. After an error the message still has the ID if it could be read, so that the error can be
+// answered.
+func Decode(body []byte) (Message, *Error) {
+	var raw struct {
+		JSONRPC jsontext.Value `json:"jsonrpc"`
+		ID      jsontext.Value `json:"id"`
+		Method  jsontext.Value `json:"method"`
+		Params  jsontext.Value `json:"params"`
+		Result  jsontext.Value `json:"result"`
+		Error   jsontext.Value `json:"error"`
+	}
+	if kind := jsontext.Value(bytes.TrimLeft(body, " \t\r\n")).Kind(); kind == '[' {
+		return Message{}, Errorf(CodeInvalidRequest, "batches are not part of MCP: send each message as a request of its own")
+	}
+	if err := json.Unmarshal(body, &raw); err != nil {
+		return Message{}, decodeError(err)
+	}
+	message := Message{Params: raw.Params}
+	if raw.ID != nil {
+		if !validID(raw.ID) {
+			return message, Errorf(CodeInvalidRequest, "id must be a string or an integer, not %s", clip(raw.ID))
+		}
+		message.ID = raw.ID
+	}
+	if raw.JSONRPC.Kind() != '"' || string(raw.JSONRPC) != `"2.0"` {
+		return message, Errorf(CodeInvalidRequest, `jsonrpc must be "2.0"`)
+	}
+	if raw.Method == nil && (raw.Result != nil || raw.Error != nil) {
+		return message, Errorf(CodeInvalidRequest, "responses are not accepted here: this server sends no requests")
+	}
+	if raw.Method.Kind() != '"' {
+		return message, Errorf(CodeInvalidRequest, "method must be a string")
+	}
+	if err := json.Unmarshal(raw.Method, &message.Method); err != nil {
+		return message, Errorf(CodeInvalidRequest, "method: %v", err)
+	}
+	if raw.Params != nil && raw.Params.Kind() != '{' {
+		return message, Errorf(CodeInvalidRequest, "params must be an object, not %s", clip(raw.Params))
+	}
+	return message, nil
+}
+
+// DecodeParams reads a message's params, an absent one as an empty object.
+func (m Message) DecodeParams(into any) *Error {
+	params := m.Params
+	if params == nil {
+		params = jsontext.Value("{}")
+	}
+	if err := json.Unmarshal(params, into); err != nil {
+		return paramsError(err)
+	}
+	return nil
+}
+
+func decodeError(err error) *Error {
+	var semantic *json.SemanticError
+	if errors.As(err, &semantic) {
+		return Errorf(CodeInvalidRequest, "a message must be a JSON object")
+	}
+	return Errorf(CodeParseError, "parse error: %v", reason(err))
+}
+
+func paramsError(err error) *Error {
+	var semantic *json.SemanticError
+	if errors.As(err, &semantic) {
+		where := "params" + string(semantic.JSONPointer)
+		return Errorf(CodeInvalidParams, "%s has the wrong type: %s", where, semantic.JSONKind)
+	}
+	return Errorf(CodeInvalidParams, "params: %v", reason(err))
+}
+
+// reason is the message of a JSON error without the package name in front.
+func reason(err error) string {
+	var syntactic *jsontext.SyntacticError
+	if errors.As(err, &syntactic) {
+		return fmt.Sprintf("%v at byte %d", syntactic.Err, syntactic.ByteOffset)
+	}
+	return err.Error()
+}
+
+// validID reports whether an ID is a string or an integer (MCP 2026-07-28, Overview, "Requests").
+func validID(id jsontext.Value) bool {
+	switch id.Kind() {
+	case '"':
+		return true
+	case '0':
+		return !bytes.ContainsAny(id, ".eE")
+	}
+	return false
+}
+
+func clip(value jsontext.Value) string {
+	const most = 40
+	if len(value) > most {
+		return strconv.Quote(string(value[:most])) + "…"
+	}
+	return string(value)
+}
+
+// ResultResponse is the response with an already encoded result.
+func ResultResponse(id jsontext.Value, result []byte) []byte {
+	const frame = `{"jsonrpc":"2.0","id":,"result":}`
+	response := make([]byte, 0, len(frame)+len(id)+len(result))
+	response = append(response, `{"jsonrpc":"2.0","id":`...)
+	response = append(response, id...)
+	response = append(response, `,"result":`...)
+	response = append(response, result...)
+	return append(response, '}')
+}
+
+// ErrorResponse is the error response; without an ID if it could not be read.
+func ErrorResponse(id jsontext.Value, err *Error) []byte {
+	response, encodeErr := json.Marshal(struct {
+		JSONRPC string         `json:"jsonrpc"`
+		ID      jsontext.Value `json:"id,omitzero"`
+		Error   *Error         `json:"error"`
+	}{"2.0", id, err}, jsontext.AllowInvalidUTF8(true))
+	if encodeErr != nil { // data that does not encode is a mistake of ours; the error itself must still arrive
+		return ErrorResponse(id, Errorf(err.Code, "%s", err.Message))
+	}
+	return response
+}

@@ -1,0 +1,125 @@
+package mcpbridge
+
+import (
+	"context"
+	stdjson "encoding/json"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"taskbridge/mcpbridge/catalog"
+	"taskbridge/mcpbridge/internal/rpc"
+	"taskbridge/mcpbridge/tasks"
+)
+
+// newServer is the go-sdk server for the base protocol: discovery, lists, prompts, resources, tools that are no
+// workflows, and the sessions of earlier eras.
+func newServer(o Options) *mcp.Server {
+	var options mcp.ServerOptions
+	if o.ServerOptions != nil {
+		options = *o.ServerOptions
+	}
+	capabilities := &mcp.ServerCapabilities{}
+	if options.Capabilities != nil {
+		*capabilities = *options.Capabilities
+	}
+	capabilities.AddExtension(tasksExtension, nil)
+	options.Capabilities = capabilities
+	if options.Logger == nil {
+		options.Logger = o.Logger
+	}
+	server := mcp.NewServer(o.Implementation, &options)
+	server.AddReceivingMiddleware(recoverPanics(o))
+	return server
+}
+
+// recoverPanics answers a panicking handler with an error. The SDK has no recover of its own and runs handlers on its
+// own goroutines, so a panic would end the process.
+func recoverPanics(o Options) mcp.Middleware {
+	return func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, request mcp.Request) (result mcp.Result, err error) {
+			defer func() {
+				if cause := recover(); cause != nil {
+					o.Logger.Error("request handler panicked", "method", method, "error", cause, "stack", string(debug.Stack()))
+					result, err = nil, &jsonrpc.Error{Code: rpc.CodeInternalError, Message: "internal error"}
+				}
+			}()
+			return next(ctx, method, request)
+		}
+	}
+}
+
+// statelessHandler serves modern requests, sessionHandler those of earlier eras. One handler of the SDK cannot do both.
+func statelessHandler(server *mcp.Server, o Options) http.Handler {
+	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
+		Stateless:                    true,
+		Logger:                       o.Logger,
+		MaxRequestBodyBytes:          -1, // read and bounded before
+		DisableLocalhostProtection:   true,
+		PropagateRequestCancellation: true,
+	})
+}
+
+func sessionHandler(server *mcp.Server, o Options) http.Handler {
+	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
+		Logger:                     o.Logger,
+		EventStore:                 mcp.NewMemoryEventStore(nil),
+		MaxRequestBodyBytes:        o.MaxBody,
+		DisableLocalhostProtection: true,
+	})
+}
+
+// describeTool is a tool as tools/list shows it.
+func describeTool(tool *catalog.Tool) *mcp.Tool {
+	described := &mcp.Tool{
+		Name:        tool.Name,
+		Title:       tool.Title,
+		Description: tool.Description,
+		InputSchema: tool.InputSchema,
+	}
+	if tool.OutputSchema != nil {
+		described.OutputSchema = tool.OutputSchema
+	}
+	if hints := tool.Annotations; hints != nil {
+		described.Annotations = &mcp.ToolAnnotations{
+			ReadOnlyHint:    hints.ReadOnlyHint != nil && *hints.ReadOnlyHint,
+			DestructiveHint: hints.DestructiveHint,
+			IdempotentHint:  hints.IdempotentHint != nil && *hints.IdempotentHint,
+			OpenWorldHint:   hints.OpenWorldHint,
+		}
+	}
+	for _, icon := range tool.Icons {
+		described.Icons = append(described.Icons, mcp.Icon{
+			Source: icon.Src, MIMEType: icon.MIMEType, Sizes: slices.Clone(icon.Sizes), Theme: mcp.IconTheme(icon.Theme),
+		})
+	}
+	return described
+}
+
+// synchronous runs a tool to its end for callers that come through the SDK: sessions of earlier eras.
+func (d *modern) synchronous(tool *catalog.Tool) mcp.ToolHandler {
+	return func(ctx context.Context, call *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		r := &request{method: "tools/call", owner: tasks.Anonymous, params: requestParams{
+			Name:      tool.Name,
+			Arguments: jsontext.Value(call.Params.Arguments),
+			Meta:      &requestMeta{ClientCapabilities: &clientCapabilities{}},
+		}}
+		if tool.Task == catalog.TaskRequired || tool.Confirm != nil {
+			return nil, &jsonrpc.Error{Code: rpc.CodeMethodNotFound, Message: fmt.Sprintf("tool %s needs a client that speaks MCP %s with extension %s", tool.Name, modernVersion, tasksExtension)}
+		}
+		encoded, rpcErr := d.call(ctx, r)
+		if rpcErr != nil {
+			return nil, &jsonrpc.Error{Code: rpcErr.Code, Message: rpcErr.Message}
+		}
+		result := new(mcp.CallToolResult)
+		if err := stdjson.Unmarshal(encoded, result); err != nil {
+			return nil, fmt.Errorf("result of tool %s: %w", tool.Name, err)
+		}
+		return result, nil
+	}
+}

@@ -1,0 +1,145 @@
+package tasks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"taskbridge/signals"
+)
+
+// read builds a task from one describe call and, if its workflow has closed, from the event that closed it.
+func (s *Service) read(ctx context.Context, workflow, id string) (*Task, error) {
+	description, err := s.temporal.DescribeWorkflowExecution(ctx, workflow, "")
+	if err != nil {
+		var unknown *serviceerror.NotFound
+		if errors.As(err, &unknown) {
+			return nil, ErrNotFound
+		}
+		return nil, fmt.Errorf("describe workflow: %w", unavailable(err))
+	}
+	info := description.GetWorkflowExecutionInfo()
+	memo := info.GetMemo().GetFields()
+	meta, state := s.meta(memo, info), s.state(memo)
+
+	task := &Task{ID: id, UpdatedAt: meta.CreatedAt, runID: info.GetExecution().GetRunId()}
+	task.describe(meta)
+	if state.UpdatedAt.After(task.UpdatedAt) {
+		task.UpdatedAt = state.UpdatedAt
+	}
+	if info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		s.live(task, workflow, state, description)
+		task.TTL = liveTTL(description.GetExecutionConfig().GetWorkflowExecutionTimeout().AsDuration(), meta)
+		return task, nil
+	}
+	closed := info.GetCloseTime().AsTime()
+	ttl := closed.Sub(meta.CreatedAt) + time.Duration(meta.RetentionMs)*time.Millisecond
+	task.UpdatedAt, task.TTL = closed, &ttl
+	if task.expiresBy(time.Now(), ttl) {
+		return nil, ErrNotFound
+	}
+	return task, s.outcome(ctx, task, workflow, meta)
+}
+
+// expiresBy reports whether a task with this TTL is over at now, whatever its status.
+func (t *Task) expiresBy(now time.Time, ttl time.Duration) bool {
+	return now.After(t.CreatedAt.Add(ttl))
+}
+
+func (t *Task) describe(meta signals.Meta) {
+	t.Tool, t.CreatedAt, t.cancel = meta.Tool, meta.CreatedAt, meta.Cancel
+	t.PollInterval = time.Duration(meta.PollIntervalMs) * time.Millisecond
+}
+
+// meta is what the front end recorded at the start. A workflow that has none was started by someone else; its start
+// time and Temporal's own retention then stand in.
+func (s *Service) meta(memo map[string]*commonpb.Payload, info *workflowpb.WorkflowExecutionInfo) signals.Meta {
+	meta := signals.Meta{
+		CreatedAt:      info.GetStartTime().AsTime(),
+		RetentionMs:    time.Duration(s.keeps.Load()).Milliseconds(),
+		PollIntervalMs: time.Second.Milliseconds(),
+	}
+	s.decode(memo[signals.MetaMemo], &meta)
+	return meta
+}
+
+// state is what the workflow last said of itself; nothing, if it never did or what it said cannot be read.
+func (s *Service) state(memo map[string]*commonpb.Payload) signals.TaskState {
+	var state signals.TaskState
+	if !s.decode(memo[signals.StateMemo], &state) {
+		return signals.TaskState{}
+	}
+	return state
+}
+
+func (s *Service) decode(payload *commonpb.Payload, into any) bool {
+	return payload != nil && s.data.FromPayload(payload, into) == nil
+}
+
+// live fills in a running task.
+func (s *Service) live(task *Task, workflow string, state signals.TaskState, d *workflowservice.DescribeWorkflowExecutionResponse) {
+	task.Status = Working
+	task.InputRequests = s.open(workflow, state.InputRequests)
+	if len(task.InputRequests) > 0 {
+		task.Status = InputRequired
+	}
+	task.StatusMessage = s.statusMessage(state.StatusMessage, d)
+}
+
+// open is requests without those that were answered through this process a moment ago.
+func (s *Service) open(workflow string, requests map[string]signals.InputRequest) map[string]signals.InputRequest {
+	if len(requests) == 0 {
+		return nil
+	}
+	answered, ok := s.answered.GetIfPresent(workflow)
+	if !ok {
+		return requests
+	}
+	requests = maps.Clone(requests)
+	maps.DeleteFunc(requests, func(key string, _ signals.InputRequest) bool { return answered[key] })
+	return requests
+}
+
+// liveTTL is how long a task lives at most if nothing ends it earlier.
+func liveTTL(executionTimeout time.Duration, meta signals.Meta) *time.Duration {
+	if executionTimeout == 0 {
+		return nil
+	}
+	ttl := executionTimeout + time.Duration(meta.RetentionMs)*time.Millisecond
+	return &ttl
+}
+
+// checkResponse reports what keeps a client's response from being the result of request.
+func checkResponse(request signals.InputRequest, response json.RawMessage) error {
+	switch request.Method {
+	case signals.MethodElicit:
+		return checkElicitResult(request.Params, response)
+	case signals.MethodSample:
+		return requireMembers(response, "role", "content", "model")
+	case signals.MethodListRoots:
+		return requireMembers(response, "roots")
+	}
+	return requireMembers(response)
+}
+
+func requireMembers(response json.RawMessage, names ...string) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(response, &members); err != nil || members == nil {
+		return fmt.Errorf("is not a JSON object")
+	}
+	for _, name := range names {
+		if _, ok := members[name]; !ok {
+			return fmt.Errorf("has no %q", name)
+		}
+	}
+	return nil
+}

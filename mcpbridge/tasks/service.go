@@ -1,0 +1,357 @@
+package tasks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/maypok86/otter/v2"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+
+	"taskbridge/mcpbridge/catalog"
+	"taskbridge/signals"
+)
+
+const (
+	// MaxArguments is the size above which Temporal refuses a workflow's arguments, in bytes.
+	MaxArguments = 2 << 20
+	// maxTaskID keeps workflow IDs well below Temporal's limit of 1000 bytes.
+	maxTaskID = 256
+
+	// Closed tasks never change; a deleted one is noticed this much later at most.
+	closedTaskLifetime = 30 * time.Second
+	closedTaskBytes    = 64 << 20
+	// How long a stored answer hides its question from this process's readers while no worker takes it.
+	answeredLifetime = 10 * time.Minute
+	answeredTasks    = 10_000
+)
+
+// Anonymous owns the tasks of callers without an identity.
+const Anonymous = "anonymous"
+
+// Options of a [Service].
+type Options struct {
+	// Namespace is the Temporal namespace of the client, "default" if empty.
+	Namespace string
+	// DataConverter is the client's own, for memos, results and failures. Default converter.GetDefaultDataConverter().
+	DataConverter converter.DataConverter
+}
+
+// Service is the task service on one Temporal namespace.
+type Service struct {
+	temporal  client.Client
+	namespace string
+	data      converter.DataConverter
+	failures  converter.FailureConverter
+	closed    *otter.Cache[string, *Task]
+	answered  *otter.Cache[string, map[string]bool]
+	// keeps is the namespace's retention as last seen, in nanoseconds; 0 while unknown.
+	keeps atomic.Int64
+}
+
+// New returns a service on a connected Temporal client.
+func New(temporalClient client.Client, o Options) (*Service, error) {
+	if o.Namespace == "" {
+		o.Namespace = client.DefaultNamespace
+	}
+	if o.DataConverter == nil {
+		o.DataConverter = converter.GetDefaultDataConverter()
+	}
+	closed, err := otter.New(&otter.Options[string, *Task]{
+		MaximumWeight:    closedTaskBytes,
+		Weigher:          weight,
+		ExpiryCalculator: otter.ExpiryWriting[string, *Task](closedTaskLifetime),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cache of closed tasks: %w", err)
+	}
+	answered, err := otter.New(&otter.Options[string, map[string]bool]{
+		MaximumSize:      answeredTasks,
+		ExpiryCalculator: otter.ExpiryWriting[string, map[string]bool](answeredLifetime),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cache of answered questions: %w", err)
+	}
+	return &Service{
+		temporal:  temporalClient,
+		namespace: o.Namespace,
+		data:      o.DataConverter,
+		failures:  temporal.NewDefaultFailureConverter(temporal.DefaultFailureConverterOptions{DataConverter: o.DataConverter}),
+		closed:    closed,
+		answered:  answered,
+	}, nil
+}
+
+// weight is about what a closed task costs in memory, its encoded form included, in bytes.
+func weight(workflowID string, t *Task) uint32 {
+	bytes := 1024 + len(workflowID)
+	if t.Result != nil {
+		bytes += 2 * len(t.Result.StructuredContent)
+		for _, block := range t.Result.Content {
+			bytes += 2 * len(block)
+		}
+	}
+	return uint32(min(bytes, closedTaskBytes))
+}
+
+// Check asks Temporal for the namespace. It returns nil when Temporal is there and the namespace exists, else an error
+// that says which of them is not.
+func (s *Service) Check(ctx context.Context) error {
+	response, err := s.temporal.WorkflowService().DescribeNamespace(ctx,
+		&workflowservice.DescribeNamespaceRequest{Namespace: s.namespace})
+	var missing *serviceerror.NamespaceNotFound
+	if errors.As(err, &missing) {
+		return fmt.Errorf("temporal has no namespace %q: create it with `temporal operator namespace create -n %s`", s.namespace, s.namespace)
+	}
+	if err != nil {
+		return unavailable(err)
+	}
+	if keeps := response.GetConfig().GetWorkflowExecutionRetentionTtl(); keeps != nil {
+		s.keeps.Store(int64(keeps.AsDuration()))
+	}
+	return nil
+}
+
+// Start is the start of a task.
+type Start struct {
+	// ID is the task's; empty for a new random one. A start with the ID of an existing task of the same owner returns
+	// that task and starts nothing, so a start can be repeated safely.
+	ID        string
+	Tool      *catalog.Tool
+	Arguments []json.RawMessage
+	// Dialect is the name of the protocol era, recorded with the task.
+	Dialect string
+}
+
+// Create starts a task's workflow and returns once Temporal has it, so that a Get by anyone finds it.
+func (s *Service) Create(ctx context.Context, owner string, start Start) (*Task, error) {
+	if err := checkSize(start.Arguments); err != nil {
+		return nil, err
+	}
+	if start.ID == "" {
+		start.ID = uuid.NewString()
+	}
+	tool := start.Tool
+	meta := signals.Meta{
+		Version:        signals.Version,
+		Tool:           tool.Name,
+		CreatedAt:      time.Now().UTC().Truncate(time.Millisecond),
+		RetentionMs:    s.retention(tool).Milliseconds(),
+		PollIntervalMs: tool.PollInterval.Milliseconds(),
+		Result:         string(tool.Result),
+		Cancel:         string(tool.Cancel),
+		Dialect:        start.Dialect,
+	}
+	arguments := make([]any, len(start.Arguments))
+	for i, argument := range start.Arguments {
+		arguments[i] = argument
+	}
+	run, err := s.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID:                                       workflowID(owner, start.ID),
+		TaskQueue:                                tool.TaskQueue,
+		WorkflowExecutionTimeout:                 tool.ExecutionTimeout,
+		WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		WorkflowExecutionErrorWhenAlreadyStarted: true,
+		Memo:                                     map[string]any{signals.MetaMemo: meta},
+		StaticSummary:                            tool.Title,
+	}, tool.Workflow, arguments...)
+	var exists *serviceerror.WorkflowExecutionAlreadyStarted
+	if errors.As(err, &exists) {
+		return s.Get(ctx, owner, start.ID)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("start workflow %s: %w", tool.Workflow, unavailable(err))
+	}
+	task := &Task{ID: start.ID, Status: Working, UpdatedAt: meta.CreatedAt, runID: run.GetRunID()}
+	task.describe(meta)
+	task.TTL = liveTTL(tool.ExecutionTimeout, meta)
+	return task, nil
+}
+
+// retention is how long a tool's finished tasks can be read: never longer than the namespace keeps them.
+func (s *Service) retention(tool *catalog.Tool) time.Duration {
+	if keeps := time.Duration(s.keeps.Load()); keeps > 0 {
+		return min(tool.Retention, keeps)
+	}
+	return tool.Retention
+}
+
+func checkSize(arguments []json.RawMessage) error {
+	size := 0
+	for _, argument := range arguments {
+		size += len(argument)
+	}
+	if size > MaxArguments {
+		return invalidInput("the arguments have %d bytes and Temporal takes at most %d: pass a reference to the data, such as a URL or a path, instead of the data", size, MaxArguments)
+	}
+	return nil
+}
+
+// Get returns a task's state now: from one describe call for a live task, from memory for one known to be closed.
+func (s *Service) Get(ctx context.Context, owner, id string) (*Task, error) {
+	workflow, err := address(owner, id)
+	if err != nil {
+		return nil, err
+	}
+	if task, ok := s.closed.GetIfPresent(workflow); ok {
+		if task.expired(time.Now()) {
+			return nil, ErrNotFound
+		}
+		return task, nil
+	}
+	task, err := s.read(ctx, workflow, id)
+	if err != nil {
+		return nil, err
+	}
+	if task.Status.Terminal() {
+		s.closed.Set(workflow, task)
+	}
+	return task, nil
+}
+
+// Answer sends responses to a task's open input requests. Keys that are not open are ignored. It returns once Temporal
+// has stored them; a response that does not fit its request is an [InvalidInputError] and then none is sent.
+func (s *Service) Answer(ctx context.Context, owner, id string, responses map[string]json.RawMessage) error {
+	task, err := s.Get(ctx, owner, id)
+	if err != nil {
+		return err
+	}
+	answers := map[string]json.RawMessage{}
+	for key, response := range responses {
+		request, open := task.InputRequests[key]
+		if !open {
+			continue
+		}
+		if err := checkResponse(request, response); err != nil {
+			return invalidInput("inputResponses[%q]: %v", key, err)
+		}
+		answers[key] = response
+	}
+	if len(answers) == 0 {
+		return nil
+	}
+	workflow := workflowID(owner, id)
+	err = s.temporal.SignalWorkflow(ctx, workflow, "", signals.InputSignal, signals.Input{Responses: answers})
+	var gone *serviceerror.NotFound
+	if errors.As(err, &gone) { // it was there a moment ago: closed by now, so nothing is open any more
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("signal workflow: %w", unavailable(err))
+	}
+	s.markAnswered(workflow, answers)
+	return nil
+}
+
+// markAnswered lets the next read through this process know about answers that the workflow has not yet taken.
+func (s *Service) markAnswered(workflow string, answers map[string]json.RawMessage) {
+	s.answered.Compute(workflow, func(before map[string]bool, _ bool) (map[string]bool, otter.ComputeOp) {
+		keys := maps.Clone(before)
+		if keys == nil {
+			keys = map[string]bool{}
+		}
+		for key := range answers {
+			keys[key] = true
+		}
+		return keys, otter.WriteOp
+	})
+}
+
+// Cancel asks a task's workflow to stop, or terminates it if its tool says so. A task that has ended is left as it is.
+func (s *Service) Cancel(ctx context.Context, owner, id string) error {
+	task, err := s.Get(ctx, owner, id)
+	if err != nil {
+		return err
+	}
+	if task.Status.Terminal() {
+		return nil
+	}
+	if task.cancel == string(catalog.CancelTerminate) {
+		err = s.temporal.TerminateWorkflow(ctx, workflowID(owner, id), "", "cancelled by the client")
+	} else {
+		err = s.temporal.CancelWorkflow(ctx, workflowID(owner, id), "")
+	}
+	var gone *serviceerror.NotFound
+	if errors.As(err, &gone) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cancel workflow: %w", unavailable(err))
+	}
+	return nil
+}
+
+// Await follows a task until it is terminal or input_required, or ctx ends.
+func (s *Service) Await(ctx context.Context, owner, id string) (*Task, error) {
+	for runID := ""; ; {
+		task, err := s.Get(ctx, owner, id)
+		if err != nil || task.Status != Working {
+			return task, err
+		}
+		if runID == "" {
+			runID = task.runID
+		}
+		if runID, err = s.nextChange(ctx, workflowID(owner, id), runID, task); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// nextChange follows the history of a run until it says more than task does: a newer state or the run's end. It returns
+// the run to follow next.
+func (s *Service) nextChange(ctx context.Context, workflow, runID string, task *Task) (string, error) {
+	history := s.temporal.GetWorkflowHistory(ctx, workflow, runID, true, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for history.HasNext() {
+		event, err := history.Next()
+		if err != nil {
+			return "", unavailable(err)
+		}
+		if modified := event.GetWorkflowPropertiesModifiedEventAttributes(); modified != nil {
+			state := s.state(modified.GetUpsertedMemo().GetFields())
+			if len(state.InputRequests) > 0 && state.UpdatedAt.After(task.UpdatedAt) {
+				return runID, nil
+			}
+		}
+		if next := event.GetWorkflowExecutionContinuedAsNewEventAttributes(); next != nil {
+			return next.GetNewExecutionRunId(), nil
+		}
+	}
+	return runID, ctx.Err()
+}
+
+// workflowID is where a task lives. An owner has no colon, so that one owner's IDs never reach into another's.
+func workflowID(owner, id string) string {
+	return "mcp:" + owner + ":" + id
+}
+
+// address is workflowID for an ID that a client sent.
+func address(owner, id string) (string, error) {
+	if id == "" || len(id) > maxTaskID || !utf8.ValidString(id) {
+		return "", ErrNotFound
+	}
+	return workflowID(owner, id), nil
+}
+
+// unavailable marks those errors of Temporal that may pass.
+func unavailable(err error) error {
+	var (
+		down    *serviceerror.Unavailable
+		slow    *serviceerror.DeadlineExceeded
+		limited *serviceerror.ResourceExhausted
+	)
+	if errors.As(err, &down) || errors.As(err, &slow) || errors.As(err, &limited) {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return err
+}

@@ -1,0 +1,86 @@
+// Package tasks is the task service: it starts, reads, answers and cancels MCP tasks, each of which is a Temporal
+// workflow. It knows nothing of JSON-RPC, of HTTP or of any protocol era, and keeps no state that matters: everything
+// about a task lives in Temporal, so any process can answer for any task.
+package tasks
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"taskbridge/signals"
+)
+
+// Status of a task (MCP Tasks extension, "Task Status").
+type Status string
+
+// The five states of a task.
+const (
+	Working       Status = "working"
+	InputRequired Status = "input_required"
+	Completed     Status = "completed"
+	Failed        Status = "failed"
+	Cancelled     Status = "cancelled"
+)
+
+// Terminal reports whether a task in this state never changes again.
+func (s Status) Terminal() bool {
+	return s == Completed || s == Failed || s == Cancelled
+}
+
+// Task is the state of a task at one moment. It is shared between readers and must not be changed.
+type Task struct {
+	ID            string
+	Tool          string
+	Status        Status
+	StatusMessage string
+	CreatedAt     time.Time
+	UpdatedAt     time.Time
+	// TTL counts from CreatedAt; nil is without limit, which only a live task without an execution timeout has.
+	TTL          *time.Duration
+	PollInterval time.Duration
+	// InputRequests are all open ones, when InputRequired.
+	InputRequests map[string]signals.InputRequest
+	// Result is set when Completed, Error when Failed.
+	Result *signals.ToolResult
+	Error  *signals.RPCError
+
+	cancel    string // signals.Meta.Cancel
+	runID     string
+	encodings sync.Map
+}
+
+// Encoded returns what encode makes of a task. For a terminal task it is made once for each key and kept with the task.
+func (t *Task) Encoded(key any, encode func(*Task) ([]byte, error)) ([]byte, error) {
+	if !t.Status.Terminal() {
+		return encode(t)
+	}
+	if kept, ok := t.encodings.Load(key); ok {
+		return kept.([]byte), nil
+	}
+	encoded, err := encode(t)
+	if err == nil {
+		t.encodings.Store(key, encoded)
+	}
+	return encoded, err
+}
+
+func (t *Task) expired(now time.Time) bool {
+	return t.Status.Terminal() && t.TTL != nil && now.After(t.CreatedAt.Add(*t.TTL))
+}
+
+// ErrNotFound says that there is no such task for this owner: unknown, expired, deleted, or another caller's.
+var ErrNotFound = errors.New("task not found")
+
+// ErrUnavailable says that Temporal does not answer; the same request may succeed later.
+var ErrUnavailable = errors.New("temporal is not available")
+
+// InvalidInputError says that what the client sent cannot be used; nothing has been done with it.
+type InvalidInputError struct{ Reason string }
+
+func (e *InvalidInputError) Error() string { return e.Reason }
+
+func invalidInput(format string, args ...any) error {
+	return &InvalidInputError{fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,151 @@
+// Package workflows is the workflow side of taskbridge: [Task], the runtime by which a workflow tells its status, asks
+// questions and ends an MCP task, and the bundled workflows.
+package workflows
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"taskbridge/signals"
+)
+
+// Task is a running workflow seen as an MCP task. It keeps memo [signals.StateMemo] up to date and hands answers that
+// arrive as [signals.InputSignal] to whoever asked. Make one at the first line of the workflow, so that no answer can
+// arrive before someone listens.
+//
+// A Task belongs to its workflow's coroutines and must not leave them.
+type Task struct {
+	statusMessage string
+	nextKey       int
+	// questions are issued and not yet answered to their asker, in the order in which they were issued.
+	questions []*question
+	inputs    workflow.ReceiveChannel
+	published string // the last published state without its time, as JSON
+	updatedAt time.Time
+}
+
+// question is one input request from its issue until its asker has read the answer.
+type question struct {
+	Key    string                `json:"key"`
+	Name   string                `json:"name"`
+	Answer json.RawMessage       `json:"answer,omitempty"`
+	req    *signals.InputRequest // nil while carried over and not yet asked again
+}
+
+// Carry is what a task takes along when its workflow continues as new: the key counter, so that keys stay unique, and
+// the questions in flight, so that a client's answer to the old run reaches the new one.
+type Carry struct {
+	NextKey   int         `json:"nextKey"`
+	Questions []*question `json:"questions,omitempty"`
+}
+
+// NewTask makes the task of the running workflow. A workflow that continues as new passes the [Carry] of the run
+// before; otherwise nil.
+func NewTask(ctx workflow.Context, carried *Carry) (*Task, error) {
+	t := &Task{inputs: workflow.GetSignalChannel(ctx, signals.InputSignal)}
+	if carried != nil {
+		t.nextKey, t.questions = carried.NextKey, carried.Questions
+	}
+	err := workflow.SetQueryHandler(ctx, signals.StateQuery, func() (signals.TaskState, error) {
+		return t.state(), nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("register query %s: %w", signals.StateQuery, err)
+	}
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		for {
+			var input signals.Input
+			t.inputs.Receive(ctx, &input)
+			t.accept(ctx, input)
+		}
+	})
+	return t, nil
+}
+
+// Status tells in one line what the workflow is doing now; clients see it as statusMessage.
+func (t *Task) Status(ctx workflow.Context, format string, args ...any) {
+	t.statusMessage = fmt.Sprintf(format, args...)
+	t.publish(ctx)
+}
+
+// Carry returns what the next run needs for [NewTask]. Call it last, right before workflow.NewContinueAsNewError.
+// Questions that are still open keep their keys when the next run asks again under the same names.
+func (t *Task) Carry(ctx workflow.Context) *Carry {
+	var input signals.Input
+	for t.inputs.ReceiveAsync(&input) {
+		t.accept(ctx, input)
+		input = signals.Input{}
+	}
+	return &Carry{NextKey: t.nextKey, Questions: t.questions}
+}
+
+// issue opens an input request. A question that the run before left open or unread under the same name goes on under
+// its old key, with its answer if there is one.
+func (t *Task) issue(ctx workflow.Context, name string, req signals.InputRequest) *question {
+	carried := slices.IndexFunc(t.questions, func(q *question) bool { return q.req == nil && q.Name == name })
+	var q *question
+	if carried >= 0 {
+		q = t.questions[carried]
+	} else {
+		t.nextKey++
+		q = &question{Key: fmt.Sprintf("%s-%d", name, t.nextKey), Name: name}
+		t.questions = append(t.questions, q)
+	}
+	q.req = &req
+	t.publish(ctx)
+	return q
+}
+
+// await waits for a question's answer and takes it. When ctx ends first, the question is withdrawn.
+func (t *Task) await(ctx workflow.Context, q *question) (json.RawMessage, error) {
+	err := workflow.Await(ctx, func() bool { return q.Answer != nil })
+	t.questions = slices.DeleteFunc(t.questions, func(other *question) bool { return other == q })
+	t.publish(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return q.Answer, nil
+}
+
+// accept keeps the first answer to each issued key and ignores everything else.
+func (t *Task) accept(ctx workflow.Context, input signals.Input) {
+	for _, q := range t.questions {
+		if answer, ok := input.Responses[q.Key]; ok && q.Answer == nil && answer != nil {
+			q.Answer = answer
+		}
+	}
+	t.publish(ctx)
+}
+
+func (t *Task) state() signals.TaskState {
+	state := signals.TaskState{Version: signals.Version, StatusMessage: t.statusMessage, UpdatedAt: t.updatedAt}
+	for _, q := range t.questions {
+		if q.req == nil || q.Answer != nil {
+			continue
+		}
+		if state.InputRequests == nil {
+			state.InputRequests = map[string]signals.InputRequest{}
+		}
+		state.InputRequests[q.Key] = *q.req
+	}
+	return state
+}
+
+// publish upserts the memo if anything but the time has changed since the last one.
+func (t *Task) publish(ctx workflow.Context) {
+	state := t.state()
+	state.UpdatedAt = time.Time{}
+	encoded, err := json.Marshal(state)
+	if err == nil && string(encoded) == t.published {
+		return
+	}
+	t.published, t.updatedAt = string(encoded), workflow.Now(ctx).UTC()
+	state.UpdatedAt = t.updatedAt
+	if err := workflow.UpsertMemo(ctx, map[string]any{signals.StateMemo: state}); err != nil {
+		workflow.GetLogger(ctx).Error("task state not published", "error", err)
+	}
+}
