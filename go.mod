@@ -17,6 +17,7 @@ require (
 	go.temporal.io/sdk v1.51.0
 	go.temporal.io/sdk/contrib/envconfig v1.0.2
 	go.yaml.in/yaml/v4 v4.0.0
+	golang.org/x/term v0.46.0
 )
 
 require (

@@ -17,7 +17,6 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"taskbridge/internal/testenv"
 	"taskbridge/mcpbridge"
 	"taskbridge/mcpbridge/catalog"
 	"taskbridge/workflows"
@@ -222,4 +221,3 @@ func assertToolError(t testing.TB, r response, text string) {
 		assert.Contains(t, result.Content[0].Text, text)
 	}
 }
-

@@ -44,7 +44,7 @@ func newHTTP(b *Bridge) (*echo.Echo, error) {
 		versions:  mcp.SupportedProtocolVersions(),
 		maxBody:   b.options.MaxBody,
 		log:       b.options.Logger,
-		stateless: statelessHandler(b.server, b.options),
+		stateless: statelessHandler(b.server),
 		sessions:  sessionHandler(b.server, b.options),
 	}
 	for _, origin := range b.options.AllowedOrigins {
@@ -153,6 +153,7 @@ func (t *httpTransport) serve(c echo.Context) error {
 		return t.fail(c, http.StatusBadRequest, message.ID, rpcErr)
 	}
 	if !t.modern.serves(request.method, request.params.Name) {
+		decodeName(r.Header, request)
 		return t.pass(c, t.stateless, body)
 	}
 	result, rpcErr := t.modern.handle(r.Context(), request)

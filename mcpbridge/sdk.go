@@ -30,9 +30,6 @@ func newServer(o Options) *mcp.Server {
 	}
 	capabilities.AddExtension(tasksExtension, nil)
 	options.Capabilities = capabilities
-	if options.Logger == nil {
-		options.Logger = o.Logger
-	}
 	server := mcp.NewServer(o.Implementation, &options)
 	server.AddReceivingMiddleware(recoverPanics(o))
 	return server
@@ -55,10 +52,9 @@ func recoverPanics(o Options) mcp.Middleware {
 }
 
 // statelessHandler serves modern requests, sessionHandler those of earlier eras. One handler of the SDK cannot do both.
-func statelessHandler(server *mcp.Server, o Options) http.Handler {
+func statelessHandler(server *mcp.Server) http.Handler {
 	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
 		Stateless:                    true,
-		Logger:                       o.Logger,
 		MaxRequestBodyBytes:          -1, // read and bounded before
 		DisableLocalhostProtection:   true,
 		PropagateRequestCancellation: true,
@@ -67,7 +63,6 @@ func statelessHandler(server *mcp.Server, o Options) http.Handler {
 
 func sessionHandler(server *mcp.Server, o Options) http.Handler {
 	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
-		Logger:                     o.Logger,
 		EventStore:                 mcp.NewMemoryEventStore(nil),
 		MaxRequestBodyBytes:        o.MaxBody,
 		DisableLocalhostProtection: true,
@@ -121,5 +116,13 @@ func (d *modern) synchronous(tool *catalog.Tool) mcp.ToolHandler {
 			return nil, fmt.Errorf("result of tool %s: %w", tool.Name, err)
 		}
 		return result, nil
+	}
+}
+
+// decodeName replaces an encoded Mcp-Name, which has been compared with the body by now, by the name itself: the SDK
+// compares it too but does not decode it.
+func decodeName(header http.Header, r *request) {
+	if member, name := r.mirroredName(); member != "" {
+		header.Set("Mcp-Name", name)
 	}
 }

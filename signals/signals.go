@@ -94,7 +94,7 @@ type ToolResult struct {
 	// StructuredContent is any JSON value; it should match the tool's output schema, if there is one.
 	StructuredContent json.RawMessage `json:"structuredContent,omitempty"`
 	// IsError says that the tool ran and failed; the content tells why.
-	IsError bool                       `json:"isError,omitempty"`
+	IsError bool                       `json:"isError,omitzero"`
 	Meta    map[string]json.RawMessage `json:"_meta,omitempty"`
 }
 

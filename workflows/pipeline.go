@@ -28,6 +28,8 @@ const (
 	// Output kept of all steps together; Temporal refuses payloads above 2 MiB.
 	pipelineOutputBytes = 256 << 10
 	stepOutputBytes     = 16 << 10
+	// A step that succeeded is rarely read in full; all that was kept is in the structured content.
+	succeededOutputLines = 10
 )
 
 // PipelineName is the workflow type of [Pipeline].
@@ -293,7 +295,7 @@ func (r *pipelineRun) result() (*signals.ToolResult, error) {
 	}, nil
 }
 
-// text is the result for a reader: one line a step, and the output of those that did not succeed.
+// text is the result for a reader: one line a step and what it wrote, all that was kept if it did not succeed.
 func (p PipelineResult) text() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "Pipeline %s.\n", p.Status)
@@ -309,11 +311,23 @@ func (p PipelineResult) text() string {
 			fmt.Fprintf(&text, ": %s", step.Message)
 		}
 		text.WriteByte('\n')
-		if step.Status != StepSucceeded && step.Output != "" {
-			fmt.Fprintf(&text, "  output:\n%s\n", step.Output)
+		if output := step.shownOutput(); output != "" {
+			fmt.Fprintf(&text, "%s\n", output)
 		}
 	}
 	return text.String()
+}
+
+// shownOutput is what a reader is shown of a step's output, indented.
+func (result StepResult) shownOutput() string {
+	lines := strings.Split(strings.TrimSpace(result.Output), "\n")
+	if result.Status == StepSucceeded && len(lines) > succeededOutputLines {
+		lines = append([]string{"…"}, lines[len(lines)-succeededOutputLines:]...)
+	}
+	if len(lines) == 1 && lines[0] == "" {
+		return ""
+	}
+	return "    " + strings.Join(lines, "\n    ")
 }
 
 // rootMessage is what went wrong with an activity, without the SDK's frame of IDs and types around it.

@@ -20,9 +20,10 @@ func addBaseFixtures(server *mcp.Server) {
 }
 
 // serverOptions returns what the base fixtures need of their server: completion and, for sessions of protocol 2025-11-25,
-// resource subscriptions. The logging capability is the SDK's default and goes away when Capabilities is set without it.
+// resource subscriptions, and logging.
 func serverOptions() *mcp.ServerOptions {
 	return &mcp.ServerOptions{
+		Capabilities:      withLogging(),
 		CompletionHandler: complete,
 		// The SDK keeps the list of subscribers itself; the handlers only make it advertise the capability.
 		SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { return nil },

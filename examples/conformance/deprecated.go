@@ -86,3 +86,7 @@ func joinTexts(contents []mcp.Content) string {
 	}
 	return strings.Join(texts, "\n")
 }
+
+func withLogging() *mcp.ServerCapabilities {
+	return &mcp.ServerCapabilities{Logging: &mcp.LoggingCapabilities{}}
+}

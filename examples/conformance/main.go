@@ -13,7 +13,6 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
@@ -54,9 +53,7 @@ func run(ctx context.Context, listen string, stdout, stderr io.Writer) error {
 	}
 	defer temporal.Close()
 
-	options := serverOptions()
-	options.Capabilities = &mcp.ServerCapabilities{Logging: &mcp.LoggingCapabilities{}}
-	bridge, err := mcpbridge.New(mcpbridge.Options{Temporal: temporal, ServerOptions: options, Logger: logger})
+	bridge, err := mcpbridge.New(mcpbridge.Options{Temporal: temporal, ServerOptions: serverOptions(), Logger: logger})
 	if err != nil {
 		return err
 	}

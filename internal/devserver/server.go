@@ -75,7 +75,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if o.Address != "" {
 		return useExisting(ctx, o)
 	}
-	if err := errors.Join(checkPort(o.Port, "--temporal-port"), checkPort(o.UIPort, "--temporal-ui-port")); err != nil {
+	if err := errors.Join(checkPort(o.Port, "--temporal-port"), checkPort(o.UIPort, "--ui-port")); err != nil {
 		return nil, err
 	}
 	binary, err := Binary(ctx, o.Log)

@@ -142,7 +142,7 @@ func TestTakenPorts(t *testing.T) {
 	require.ErrorContains(t, err, "--temporal-port, or 0 for a free one")
 
 	_, err = Start(t.Context(), Options{UIPort: taken})
-	require.ErrorContains(t, err, "--temporal-ui-port, or 0 for a free one")
+	require.ErrorContains(t, err, "--ui-port, or 0 for a free one")
 
 	_, err = Start(t.Context(), Options{Port: 70000})
 	require.ErrorContains(t, err, "there is no port 70000")
@@ -156,9 +156,9 @@ func TestDBFileKeepsState(t *testing.T) {
 	require.NoError(t, server.Stop())
 
 	server = start(t, o)
-	description, err := dial(t, server).DescribeWorkflowExecution(t.Context(), "durable", "")
+	description, err := dial(t, server).DescribeWorkflow(t.Context(), "durable", "")
 	require.NoError(t, err)
-	assert.Equal(t, enums.WORKFLOW_EXECUTION_STATUS_RUNNING, description.GetWorkflowExecutionInfo().GetStatus())
+	assert.Equal(t, enums.WORKFLOW_EXECUTION_STATUS_RUNNING, description.Status)
 }
 
 func TestFailedStartShowsTheServersOutput(t *testing.T) {

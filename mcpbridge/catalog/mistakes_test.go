@@ -397,7 +397,7 @@ tools: {}
 		withFields(`    input: { type: array }
 `),
 		[]string{
-			"c.yaml:6:12: tools.t.input: arguments are always an object, so the schema's type must be object",
+			`c.yaml:6:12: tools.t.input: the type at the root of the schema must be object, found the string "array"`,
 		},
 	},
 	{
@@ -837,7 +837,7 @@ tools: {}
 		[]string{
 			`c.yaml:6:11: tools.t.task: "sometimes" is not a task mode; use required, optional or never`,
 			"c.yaml:7:16: tools.t.retention: 5 has no unit; write 5s",
-			"c.yaml:8:12: tools.t.input: arguments are always an object, so the schema's type must be object",
+			`c.yaml:8:12: tools.t.input: the type at the root of the schema must be object, found the string "objekt"`,
 			`c.yaml:9:5: tools.t.cancle: unknown field; did you mean "cancel"?`,
 		},
 	},
@@ -908,7 +908,6 @@ tools:
 		[]string{
 			`c.yaml:2:21: tools.a.task: "maybe" is not a task mode; use required, optional or never`,
 			"c.yaml:2:39: x-bad.retention: .nan has no JSON form; NaN, infinity and other words for numbers cannot be passed on",
-			"c.yaml:2:39: tools.a.retention: 0 has no unit; write 0s",
 		},
 	},
 	{
@@ -946,7 +945,7 @@ tools:
 		withFields(`    confirm: { message: m, schema: { type: array } }
 `),
 		[]string{
-			"c.yaml:6:36: tools.t.confirm.schema: arguments are always an object, so the schema's type must be object",
+			`c.yaml:6:36: tools.t.confirm.schema: the type at the root of the schema must be object, found the string "array"`,
 		},
 	},
 	{
@@ -956,6 +955,30 @@ tools:
 		[]string{
 			`c.yaml:6:91: tools.t.confirm.schema.properties.a.enum: expected a list of strings, found the string "x"`,
 			"c.yaml:6:121: tools.t.confirm.schema.properties.b.enum: expected a list of strings, found an empty list",
+		},
+	},
+	{
+		"anchor merged into itself",
+		withFields(`    with: { a: &a { b: 1, <<: *a } }
+`),
+		[]string{
+			`c.yaml:6:31: tools.t.with.a: the anchor "a" contains itself`,
+		},
+	},
+	{
+		"broken value merged",
+		withFields(`    with: { <<: [ &x { n: .nan }, 7 ] }
+`),
+		[]string{
+			"c.yaml:6:27: tools.t.with.n: .nan has no JSON form; NaN, infinity and other words for numbers cannot be passed on",
+		},
+	},
+	{
+		"merge of an alias to a list",
+		withFields(`    with: { a: &l [ { b: 1 } ], <<: *l }
+`),
+		[]string{
+			`c.yaml:6:16: tools.t.with."<<": expected a mapping to merge, found a list`,
 		},
 	},
 }

@@ -29,7 +29,7 @@ func objectAtRoot(root *node) string {
 		return `the schema has no type; add "type: object"`
 	}
 	if !declared.is("object") {
-		return "arguments are always an object, so the schema's type must be object"
+		return "the type at the root of the schema must be object, found " + declared.describe()
 	}
 	return ""
 }

@@ -241,7 +241,9 @@ func (b *yamlBuilder) mapping(n *node, y *yaml.Node, where path) {
 		}
 		seen[m.key] = m.at
 		if key.ShortTag() == "!!merge" {
-			b.merge(n, b.build(value, where.with(m.key)), written, where)
+			for _, source := range mergeSources(value) {
+				b.merge(n, b.build(source, where), written, where)
+			}
 			continue
 		}
 		b.checkKey(key, m.at, where)
@@ -270,15 +272,9 @@ func (b *yamlBuilder) checkKey(key *yaml.Node, at position, where path) {
 }
 
 // merge adds the members that a merge key (<<) contributes: those not written in the mapping itself, the first source
-// winning.
+// winning. The source was built at where, so that its mistakes count as those of the members it contributes.
 func (b *yamlBuilder) merge(n, source *node, written map[string]bool, where path) {
-	if source.kind == listNode {
-		for _, item := range source.items {
-			b.merge(n, item, written, where)
-		}
-		return
-	}
-	if source.kind != objectNode && !b.report.marked(where.with("<<")) {
+	if source.kind != objectNode && !b.report.marked(where) {
 		b.report.add(source.at, where.with("<<"), "expected a mapping to merge, found %s", source.describe())
 	}
 	for _, m := range source.members {
@@ -286,6 +282,14 @@ func (b *yamlBuilder) merge(n, source *node, written map[string]bool, where path
 			n.members = append(n.members, m)
 		}
 	}
+}
+
+// mergeSources gives what a merge key merges: one mapping or a list of them.
+func mergeSources(value *yaml.Node) []*yaml.Node {
+	if value.Kind == yaml.SequenceNode {
+		return value.Content
+	}
+	return []*yaml.Node{value}
 }
 
 func writtenKeys(y *yaml.Node) map[string]bool {

@@ -82,25 +82,30 @@ func (t *Task) terminated(by *historypb.WorkflowExecutionTerminatedEventAttribut
 // failure maps a failed workflow: a JSON-RPC error raised on purpose is returned as error; anything else means that the
 // tool ran and failed, which is a result (MCP Tasks extension, "Task Execution Errors").
 func (s *Service) failure(failure *failurepb.Failure) (*signals.ToolResult, error) {
-	err := s.failures.FailureToError(failure)
 	message := failure.GetMessage()
-	for cause := err; cause != nil; cause = errors.Unwrap(cause) {
-		application, ok := cause.(*temporal.ApplicationError)
-		if !ok {
-			continue
-		}
-		message = application.Message()
+	var application *temporal.ApplicationError
+	for err := s.failures.FailureToError(failure); errors.As(err, &application); err = application.Unwrap() {
 		if application.Type() == signals.RPCErrorType {
-			rpcError := &signals.RPCError{Code: codeInternalError, Message: message}
-			if application.HasDetails() {
-				if err := application.Details(rpcError); err != nil {
-					rpcError.Message = fmt.Sprintf("%s (its details cannot be read: %v)", message, err)
-				}
-			}
-			return nil, rpcError
+			return nil, rpcErrorOf(application)
+		}
+		if failure.GetApplicationFailureInfo() == nil { // an activity or a child workflow failed, and this is why
+			message = application.Message()
+			break
 		}
 	}
 	return &signals.ToolResult{Content: []json.RawMessage{signals.Text(message)}, IsError: true}, nil
+}
+
+// rpcErrorOf is the JSON-RPC error in an application error's details.
+func rpcErrorOf(application *temporal.ApplicationError) *signals.RPCError {
+	rpcError := &signals.RPCError{Code: codeInternalError, Message: application.Message()}
+	if !application.HasDetails() {
+		return rpcError
+	}
+	if err := application.Details(rpcError); err != nil {
+		rpcError.Message = fmt.Sprintf("%s (its details cannot be read: %v)", application.Message(), err)
+	}
+	return rpcError
 }
 
 // toolResult turns a workflow's result into a CallToolResult as the tool's result mode says. Values pass through as the

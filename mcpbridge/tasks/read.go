@@ -19,7 +19,7 @@ import (
 
 // read builds a task from one describe call and, if its workflow has closed, from the event that closed it.
 func (s *Service) read(ctx context.Context, workflow, id string) (*Task, error) {
-	description, err := s.temporal.DescribeWorkflowExecution(ctx, workflow, "")
+	described, err := s.temporal.DescribeWorkflow(ctx, workflow, "")
 	if err != nil {
 		var unknown *serviceerror.NotFound
 		if errors.As(err, &unknown) {
@@ -27,6 +27,7 @@ func (s *Service) read(ctx context.Context, workflow, id string) (*Task, error) 
 		}
 		return nil, fmt.Errorf("describe workflow: %w", unavailable(err))
 	}
+	description := described.RawResponse
 	info := description.GetWorkflowExecutionInfo()
 	memo := info.GetMemo().GetFields()
 	meta, state := s.meta(memo, info), s.state(memo)

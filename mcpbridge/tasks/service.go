@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/maypok86/otter/v2"
@@ -335,9 +335,11 @@ func workflowID(owner, id string) string {
 	return "mcp:" + owner + ":" + id
 }
 
-// address is workflowID for an ID that a client sent.
+// address is workflowID for an ID that a client sent. Temporal's client puts workflow IDs into gRPC headers, which carry
+// printable ASCII only, so no task has any other ID.
 func address(owner, id string) (string, error) {
-	if id == "" || len(id) > maxTaskID || !utf8.ValidString(id) {
+	unprintable := func(r rune) bool { return r < ' ' || r > '~' }
+	if id == "" || len(id) > maxTaskID || strings.ContainsFunc(id, unprintable) {
 		return "", ErrNotFound
 	}
 	return workflowID(owner, id), nil

@@ -151,24 +151,28 @@ func clip(value jsontext.Value) string {
 
 // ResultResponse is the response with an already encoded result.
 func ResultResponse(id jsontext.Value, result []byte) []byte {
-	const frame = `{"jsonrpc":"2.0","id":,"result":}`
-	response := make([]byte, 0, len(frame)+len(id)+len(result))
-	response = append(response, `{"jsonrpc":"2.0","id":`...)
-	response = append(response, id...)
-	response = append(response, `,"result":`...)
-	response = append(response, result...)
-	return append(response, '}')
+	return response(id, `"result":`, result)
 }
 
 // ErrorResponse is the error response; without an ID if it could not be read.
 func ErrorResponse(id jsontext.Value, err *Error) []byte {
-	response, encodeErr := json.Marshal(struct {
-		JSONRPC string         `json:"jsonrpc"`
-		ID      jsontext.Value `json:"id,omitzero"`
-		Error   *Error         `json:"error"`
-	}{"2.0", id, err}, jsontext.AllowInvalidUTF8(true))
+	encoded, encodeErr := json.Marshal(err, jsontext.AllowInvalidUTF8(true))
 	if encodeErr != nil { // data that does not encode is a mistake of ours; the error itself must still arrive
 		return ErrorResponse(id, Errorf(err.Code, "%s", err.Message))
 	}
-	return response
+	return response(id, `"error":`, encoded)
+}
+
+// response puts the parts together byte by byte: an encoder would respell the ID.
+func response(id jsontext.Value, member string, value []byte) []byte {
+	message := make([]byte, 0, len(`{"jsonrpc":"2.0","id":,}`)+len(id)+len(member)+len(value))
+	message = append(message, `{"jsonrpc":"2.0",`...)
+	if id != nil {
+		message = append(message, `"id":`...)
+		message = append(message, id...)
+		message = append(message, ',')
+	}
+	message = append(message, member...)
+	message = append(message, value...)
+	return append(message, '}')
 }

@@ -1,0 +1,32 @@
+GO      ?= go
+LINT    := $(GO) tool -modfile=tools/lint/go.mod
+FUZZ    ?= 10s
+VERSION := $(shell git describe --tags --always 2>/dev/null)
+
+.PHONY: dev build test unit lint vuln bench fuzz
+
+dev: ## Temporal dev server, worker and MCP front end with the demo tools
+	$(GO) run ./cmd/taskbridge dev
+
+build: ## bin/taskbridge
+	$(GO) build -o bin/taskbridge ./cmd/taskbridge
+
+test: lint vuln unit ## everything that has to pass; needs Go, git and npm
+
+unit: ## all tests with the race detector; the first run builds a Temporal dev server (6 to 9 minutes on 2 cores)
+	$(GO) test -race -timeout 40m ./...
+
+lint:
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "gofmt would change:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
+	$(GO) vet ./...
+	$(LINT) golangci-lint run
+
+vuln: ## known vulnerabilities, where their database can be reached
+	@.ci/vulncheck $(LINT) govulncheck ./...
+
+bench: ## ratios against raw Temporal and bare Echo
+	$(GO) test -run '^$$' -bench . -benchtime 1x ./bench
+
+fuzz: ## each fuzz test for a while
+	$(GO) test -fuzz FuzzDecode -fuzztime $(FUZZ) ./mcpbridge/internal/rpc
+	$(GO) test -fuzz FuzzParse -fuzztime $(FUZZ) ./mcpbridge/catalog

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"taskbridge/examples/demo"
+	"taskbridge/internal/devserver"
+	"taskbridge/mcpbridge"
+	"taskbridge/mcpbridge/catalog"
+	"taskbridge/workflows"
+)
+
+// devOptions are the flags of `taskbridge dev`.
+type devOptions struct {
+	settings
+	server devserver.Options
+}
+
+func newDevCommand(s settings, io streams) *cobra.Command {
+	o := devOptions{settings: s}
+	cmd := &cobra.Command{
+		Use:   "dev",
+		Short: "Run everything locally: Temporal dev server, worker and MCP front end",
+		Long: "dev starts a Temporal dev server with its web UI, a worker for the bundled workflows and the MCP front end, in one\n" +
+			"process tree that ends with it. Without --catalog it offers the demo tools, whose commands run in the working\n" +
+			"directory. It uses the server at TEMPORAL_ADDRESS if that is set.",
+		Example: "  taskbridge dev\n  taskbridge dev --db state.db --catalog tools.yaml",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return dev(cmd.Context(), o, io)
+		},
+	}
+	addServeFlags(cmd, &o.settings)
+	cmd.Flags().StringSliceVar(&o.Catalog, "catalog", s.Catalog, "tool catalogs: YAML files or directories; default the demo tools")
+	cmd.Flags().IntVar(&o.server.Port, "temporal-port", 7233, "port of the Temporal server; 0 picks a free one")
+	cmd.Flags().IntVar(&o.server.UIPort, "ui-port", 8233, "port of the Temporal UI; 0 picks a free one")
+	cmd.Flags().BoolVar(&o.server.NoUI, "no-ui", false, "do not start the Temporal UI")
+	cmd.Flags().StringVar(&o.server.DBFile, "db", "", "keep Temporal's state in this file over restarts; default in memory")
+	return cmd
+}
+
+func dev(ctx context.Context, o devOptions, io streams) error {
+	tools, err := devCatalog(o.Catalog)
+	if err != nil {
+		return err
+	}
+	listener, err := listen(o.settings, io)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = listener.Close() }()
+	options, err := temporalOptions(temporalLogger(io.Err, o.LogLevel))
+	if err != nil {
+		return err
+	}
+	o.server.Address, o.server.Client, o.server.Namespace = options.HostPort, options, options.Namespace
+	o.server.Log = io.Err
+	server, err := devserver.Start(ctx, o.server)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = server.Stop() }()
+	options.HostPort, options.Namespace = server.Address(), server.Namespace()
+	temporal, err := dial(ctx, options)
+	if err != nil {
+		return err
+	}
+	defer temporal.Close()
+	w := workflows.NewWorker(temporal, o.TaskQueue)
+	if err := w.Start(); err != nil {
+		return fmt.Errorf("start worker: %w", err)
+	}
+	defer w.Stop()
+	bridge, err := newBridge(o.settings, io, temporal, options.Namespace, tools)
+	if err != nil {
+		return err
+	}
+	endpoint := fmt.Sprintf("http://%s/mcp", listener.Addr())
+	_, _ = fmt.Fprint(io.Out, welcome(endpoint, server, options, bridge))
+
+	return serveWhile(ctx, server, func(ctx context.Context) error { return bridge.Serve(ctx, listener) })
+}
+
+// serveWhile serves until ctx ends, or until the Temporal server does, which is an error.
+func serveWhile(ctx context.Context, server *devserver.Server, serve func(context.Context) error) error {
+	serving, stop := context.WithCancel(ctx)
+	defer stop()
+	served := make(chan error, 1)
+	go func() { served <- serve(serving) }()
+	select {
+	case err := <-served:
+		return err
+	case <-server.Done():
+		stop()
+		return errors.Join(fmt.Errorf("the Temporal dev server ended: %w", server.Err()), <-served)
+	}
+}
+
+func devCatalog(paths []string) (*catalog.Catalog, error) {
+	if len(paths) > 0 {
+		return loadCatalog(paths)
+	}
+	return catalog.Parse(demo.CatalogName, demo.Catalog)
+}
+
+// welcome is what dev prints once everything runs.
+func welcome(endpoint string, server *devserver.Server, temporal client.Options, bridge *mcpbridge.Bridge) string {
+	var text strings.Builder
+	say := func(format string, args ...any) { fmt.Fprintf(&text, format+"\n", args...) }
+	say("taskbridge is running; Ctrl-C ends everything.")
+	say("")
+	say("  MCP endpoint  %s", endpoint)
+	say("  Temporal      %s, namespace %s", temporal.HostPort, temporal.Namespace)
+	if server.UIURL() != "" {
+		say("  Temporal UI   %s", server.UIURL())
+	}
+	say("")
+	say("Tools:")
+	tools := bridge.Tools()
+	for _, tool := range tools {
+		say("  %-14s %s", tool.Name, firstLine(tool.Description))
+	}
+	if len(tools) > 0 {
+		say("")
+		say("From a second terminal:")
+		say("  go run ./cmd/taskbridge call %s '{}'%s", tools[0].Name, urlFlag(endpoint))
+	}
+	say("")
+	say("From an MCP host:")
+	say("  Claude Code   claude mcp add --transport http taskbridge %s", endpoint)
+	say(`  VS Code       code --add-mcp '{"name":"taskbridge","type":"http","url":"%s"}'`, endpoint)
+	say("  Codex         codex mcp add taskbridge --url %s", endpoint)
+	say("  Inspector     npx @modelcontextprotocol/inspector --cli %s --transport http --method tools/list", endpoint)
+	say("")
+	return text.String()
+}
+
+// urlFlag is the flag that the client commands need to reach another than the default endpoint.
+func urlFlag(endpoint string) string {
+	if endpoint == "http://127.0.0.1:8080/mcp" {
+		return ""
+	}
+	return " --url " + endpoint
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"taskbridge/mcpbridge"
+)
+
+// newRootCommand is the whole command tree.
+func newRootCommand(io streams) (*cobra.Command, error) {
+	s, err := loadSettings()
+	if err != nil {
+		return nil, err
+	}
+	table, err := describeSettings()
+	if err != nil {
+		return nil, err
+	}
+	root := &cobra.Command{
+		Use:   "taskbridge",
+		Short: "Run MCP tasks on Temporal",
+		Long: "taskbridge is an MCP server that runs tool calls as Temporal workflows.\n\n" +
+			"Environment:\n" + indent(table) +
+			"\nThe connection to Temporal comes from the standard variables and profiles: TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE,\n" +
+			"TEMPORAL_API_KEY, TEMPORAL_TLS_*, TEMPORAL_PROFILE, TEMPORAL_CONFIG_FILE.",
+		Version:       mcpbridge.Version(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(io.In)
+	root.SetOut(io.Out)
+	root.SetErr(io.Err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return exitError{exitUsage, fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
+	})
+	root.AddCommand(
+		newDevCommand(s, io),
+		newServeCommand(s, io),
+		newWorkerCommand(s, io),
+		newCatalogCommand(io),
+		newToolsCommand(s.URL, io),
+		newCallCommand(s.URL, io),
+		newTaskCommand(s.URL, io),
+	)
+	return root, nil
+}
+
+func indent(text string) string {
+	return "  " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n  ") + "\n"
+}
