@@ -30,8 +30,12 @@ const StateKeySize = seal.KeySize
 
 const (
 	defaultMaxBody = 4 << 20
+	headerTimeout  = 10 * time.Second
+	idleTimeout    = 2 * time.Minute
 	// shutdownGrace is how long requests in flight may take to finish when the bridge stops.
 	shutdownGrace = 10 * time.Second
+	// sessionTimeout ends sessions of earlier eras whose clients went away without a word.
+	sessionTimeout = time.Hour
 )
 
 // Options of a [Bridge]. Only Temporal is required.
@@ -124,26 +128,29 @@ func (b *Bridge) Handler() http.Handler { return b.echo }
 // Ready reports whether Temporal answers and has the namespace; the error says which does not.
 func (b *Bridge) Ready(ctx context.Context) error { return b.service.Check(ctx) }
 
-// Serve answers requests on a listener until ctx ends, then lets requests in flight finish. It fails at once when
-// Temporal is not there.
+// Serve answers requests on a listener until ctx ends, then gives requests in flight some seconds to finish. It fails at
+// once when Temporal is not there.
 func (b *Bridge) Serve(ctx context.Context, listener net.Listener) error {
 	if err := b.Ready(ctx); err != nil {
 		return err
 	}
 	server := &http.Server{
 		Handler:           b.echo,
-		ReadHeaderTimeout: 10 * time.Second,
+		ReadHeaderTimeout: headerTimeout,
+		IdleTimeout:       idleTimeout,
 		ErrorLog:          slog.NewLogLogger(b.options.Logger.Handler(), slog.LevelWarn),
 	}
-	stopped := make(chan error, 1)
-	go func() {
-		<-ctx.Done()
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
-		defer cancel()
-		stopped <- server.Shutdown(grace)
-	}()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	select {
+	case err := <-failed:
 		return err
+	case <-ctx.Done():
 	}
-	return <-stopped
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
+	defer cancel()
+	if err := server.Shutdown(grace); err != nil {
+		return server.Close()
+	}
+	return nil
 }

@@ -65,6 +65,7 @@ func sessionHandler(server *mcp.Server, o Options) http.Handler {
 	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
 		EventStore:                 mcp.NewMemoryEventStore(nil),
 		MaxRequestBodyBytes:        o.MaxBody,
+		SessionTimeout:             sessionTimeout,
 		DisableLocalhostProtection: true,
 	})
 }

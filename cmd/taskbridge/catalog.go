@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,37 +46,50 @@ func newCatalogCommand(io streams) *cobra.Command {
 	return cmd
 }
 
-// loadCatalog reads catalogs and also checks what only this program knows: the pipelines of the bundled workflow.
+// loader reads catalogs and also checks what this program knows: the pipelines of the bundled workflow.
+func loader() (catalog.Loader, error) {
+	schema, err := workflows.PipelineSchema()
+	if err != nil {
+		return catalog.Loader{}, err
+	}
+	with, err := json.Marshal(schema)
+	if err != nil {
+		return catalog.Loader{}, err
+	}
+	return catalog.Loader{Workflows: map[string]catalog.Workflow{
+		workflows.PipelineName: {With: with, Check: checkPipeline},
+	}}, nil
+}
+
 func loadCatalog(paths []string) (*catalog.Catalog, error) {
-	loaded, err := catalog.Load(paths...)
+	l, err := loader()
 	if err != nil {
 		return nil, err
 	}
-	return loaded, checkPipelines(loaded)
+	loaded, err := l.Load(paths...)
+	var mistakes catalog.Errors
+	if errors.As(err, &mistakes) {
+		return nil, fmt.Errorf("mistakes in the catalog: %d\n%w", len(mistakes), err)
+	}
+	return loaded, err
 }
 
-func checkPipelines(loaded *catalog.Catalog) error {
-	var problems []error
-	for _, tool := range loaded.Tools() {
-		if tool.Workflow != workflows.PipelineName {
-			continue
-		}
-		if err := checkPipeline(tool.With["pipeline"]); err != nil {
-			problems = append(problems, fmt.Errorf("tools.%s.with.pipeline: %w", tool.Name, err))
-		}
-	}
-	return errors.Join(problems...)
-}
-
-func checkPipeline(raw json.RawMessage) error {
-	if raw == nil {
-		return fmt.Errorf("workflow %s needs a pipeline with steps here", workflows.PipelineName)
-	}
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.DisallowUnknownFields()
+func checkPipeline(with map[string]json.RawMessage) []catalog.Mistake {
+	at := []any{"pipeline"}
 	var pipeline workflows.PipelineSpec
-	if err := decoder.Decode(&pipeline); err != nil {
-		return err
+	if err := json.Unmarshal(with["pipeline"], &pipeline); err != nil {
+		return []catalog.Mistake{{Path: at, Message: err.Error()}}
 	}
-	return pipeline.Validate()
+	var mistakes []catalog.Mistake
+	for _, problem := range pipeline.Problems() {
+		path := at
+		if problem.Step >= 0 {
+			path = append(path, "steps", problem.Step)
+		}
+		if problem.Field != "" {
+			path = append(path, problem.Field)
+		}
+		mistakes = append(mistakes, catalog.Mistake{Path: path, Message: problem.Message})
+	}
+	return mistakes
 }

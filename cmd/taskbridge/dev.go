@@ -106,7 +106,11 @@ func devCatalog(paths []string) (*catalog.Catalog, error) {
 	if len(paths) > 0 {
 		return loadCatalog(paths)
 	}
-	return catalog.Parse(demo.CatalogName, demo.Catalog)
+	l, err := loader()
+	if err != nil {
+		return nil, err
+	}
+	return l.Parse(demo.CatalogName, demo.Catalog)
 }
 
 // welcome is what dev prints once everything runs.

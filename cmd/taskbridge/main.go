@@ -21,7 +21,7 @@ func main() {
 func run(ctx context.Context, args []string, io streams) int {
 	root, err := newRootCommand(io)
 	if err != nil {
-		fmt.Fprintln(io.Err, "taskbridge:", err)
+		_, _ = fmt.Fprintln(io.Err, "taskbridge:", err)
 		return exitUsage
 	}
 	root.SetArgs(args)
@@ -34,7 +34,7 @@ func run(ctx context.Context, args []string, io streams) int {
 		exit = exitError{code: 1, err: err}
 	}
 	if exit.err != nil {
-		fmt.Fprintln(io.Err, "taskbridge:", exit.err)
+		_, _ = fmt.Fprintln(io.Err, "taskbridge:", exit.err)
 	}
 	return exit.code
 }

@@ -10,6 +10,7 @@ package catalog
 
 import (
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -47,10 +48,36 @@ func (c *Catalog) Tool(name string) (*Tool, bool) {
 	return tool, ok
 }
 
+// Mistake is something wrong at a path from the tool's `with`; strings name members, ints items of lists.
+type Mistake struct {
+	Path    []any
+	Message string
+}
+
+// Workflow is what a program knows of a workflow type that its catalogs name.
+type Workflow struct {
+	// With is the JSON Schema of the tool's `with`.
+	With json.RawMessage
+	// Check finds what no schema can, once the schema fits. It may be nil.
+	Check func(with map[string]json.RawMessage) []Mistake
+}
+
+// Loader reads catalogs. The zero value takes every workflow type as it is.
+type Loader struct {
+	// Workflows are checked by what the program knows of them, by workflow type.
+	Workflows map[string]Workflow
+}
+
+// Load is [Loader.Load] of the zero Loader.
+func Load(paths ...string) (*Catalog, error) { return Loader{}.Load(paths...) }
+
+// Parse is [Loader.Parse] of the zero Loader.
+func Parse(name string, data []byte) (*Catalog, error) { return Loader{}.Parse(name, data) }
+
 // Load reads catalog files; of a directory it reads all *.yaml and *.yml in it, sorted, but not its subdirectories.
 // A file named twice is read once. The error is an Errors with every mistake of all files.
-func Load(paths ...string) (*Catalog, error) {
-	var l loader
+func (known Loader) Load(paths ...string) (*Catalog, error) {
+	l := loader{known: known.Workflows}
 	for _, name := range l.files(paths) {
 		data, err := os.ReadFile(name)
 		if err != nil {
@@ -64,14 +91,15 @@ func Load(paths ...string) (*Catalog, error) {
 
 // Parse reads one catalog, such as an embedded one; name stands for the file in errors. Such a catalog cannot refer to
 // schema files. The error is an Errors with every mistake.
-func Parse(name string, data []byte) (*Catalog, error) {
-	var l loader
+func (known Loader) Parse(name string, data []byte) (*Catalog, error) {
+	l := loader{known: known.Workflows}
 	l.add(name, data, nil)
 	return l.catalog()
 }
 
 // loader gathers the tools and mistakes of several files.
 type loader struct {
+	known  map[string]Workflow
 	report reporter
 	tools  map[string]declared
 }
@@ -153,7 +181,7 @@ func (l *loader) add(name string, data []byte, read func(string) ([]byte, error)
 	if l.tools == nil {
 		l.tools = map[string]declared{}
 	}
-	f := file{name: name, read: read, report: &l.report}
+	f := file{name: name, read: read, known: l.known, report: &l.report}
 	for _, d := range f.decode(root) {
 		if first, ok := l.tools[d.tool.Name]; ok {
 			l.report.add(d.at, path{"tools", d.tool.Name}, "is already declared at %v", first.at)

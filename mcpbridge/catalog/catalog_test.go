@@ -61,7 +61,6 @@ func TestLoadReadsADirectoryOfCatalogs(t *testing.T) {
 	assert.Equal(t, 36*time.Hour, ci.ExecutionTimeout)
 	assert.Equal(t, 7*24*time.Hour, ci.Retention)
 	assert.Equal(t, catalog.CancelTerminate, ci.Cancel)
-	assert.True(t, ci.Live)
 	assert.Equal(t, "Really build?", ci.Confirm.Message)
 	assert.Equal(t, "approval", ci.Confirm.Argument)
 	assert.Equal(t, `{"steps":[{"run":"go vet ./..."},{"run":"go test ./..."}],"seed":123456789012345678901234567890}`,

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -148,7 +149,6 @@ func toolFields() []field[Tool] {
 		policy(durationField("pollInterval", pollIntervals, func(t *Tool) *time.Duration { return &t.PollInterval })),
 		policy(durationField("inlineWait", inlineWaits, func(t *Tool) *time.Duration { return &t.InlineWait })),
 		policy(choiceField("cancel", cancelModes, func(t *Tool) *CancelMode { return &t.Cancel })),
-		policy(boolField("live", func(t *Tool, live bool) { t.Live = live })),
 		{name: "confirm", set: func(c cursor, t *Tool) {
 			t.Confirm = new(Confirm)
 			decode(c, confirmFields(), t.Confirm)
@@ -266,6 +266,7 @@ const maxDays = 100_000 * time.Hour
 type file struct {
 	name   string
 	read   func(name string) ([]byte, error) // reads a schema file; nil when there are no files
+	known  map[string]Workflow
 	report *reporter
 }
 
@@ -375,6 +376,37 @@ func (f *file) tool(c cursor, at position, t *Tool, broken map[string]bool) {
 		}
 		f.report.add(where, whole, format, args...)
 	}})
+	if known, ok := f.known[t.Workflow]; ok && !wrong["with"] {
+		f.workflow(known, c, t)
+	}
+}
+
+// workflow checks a tool's `with` against what is known of its workflow type.
+func (f *file) workflow(known Workflow, c cursor, t *Tool) {
+	with := c.node.get("with")
+	if with == nil {
+		with = &node{kind: objectNode, at: c.node.at}
+	}
+	report := func(p path, message string) {
+		f.report.add(with.locate(with.at, p), c.path.with("with").join(p), "%s", message)
+	}
+	schema, ok := compile(check{fail: func(path, string, ...any) {}}, nil, parseJSON("", known.With, &reporter{}))
+	if !ok {
+		report(nil, fmt.Sprintf("the schema that this program has for workflow %s is broken", t.Workflow))
+		return
+	}
+	if found := validate(schema, with.value(), with); len(found) > 0 {
+		for _, v := range found {
+			report(v.where, v.message)
+		}
+		return
+	}
+	if known.Check == nil {
+		return
+	}
+	for _, mistake := range known.Check(t.With) {
+		report(path(mistake.Path), mistake.Message)
+	}
 }
 
 // toolNames lists every field of a tool.

@@ -247,7 +247,7 @@ tools: {}
 		withFields(`    colour: red
 `),
 		[]string{
-			"c.yaml:6:5: tools.t.colour: unknown field; known are title, description, workflow, taskQueue, input, output, arguments, positional, with, task, result, executionTimeout, retention, pollInterval, inlineWait, cancel, live, confirm, annotations, icons, inputFile and outputFile",
+			"c.yaml:6:5: tools.t.colour: unknown field; known are title, description, workflow, taskQueue, input, output, arguments, positional, with, task, result, executionTimeout, retention, pollInterval, inlineWait, cancel, confirm, annotations, icons, inputFile and outputFile",
 		},
 	},
 	{
@@ -366,14 +366,6 @@ tools: {}
 			"c.yaml:7:16: tools.t.retention: -1h is too short; the shortest is 1ms",
 			"c.yaml:8:19: tools.t.pollInterval: 1h0m1s is too long; the longest is 1h",
 			"c.yaml:9:17: tools.t.inlineWait: -1s is negative",
-		},
-	},
-	{
-		"live: yes",
-		withFields(`    live: yes
-`),
-		[]string{
-			`c.yaml:6:11: tools.t.live: expected true or false, found the string "yes"`,
 		},
 	},
 	{

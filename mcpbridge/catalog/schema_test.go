@@ -62,7 +62,7 @@ func TestSchemaRejectsWhatTheParserRejects(t *testing.T) {
 		"task: sometimes", "result: xml", "cancel: kill", "arguments: list", "arguments: positional", "positional: [a]",
 		"pollInterval: 5", "retention: 7 days", "tpye: x", "input: {}", "input: {type: object}, inputFile: a.json",
 		"confirm: {}", "confirm: {message: m, schema: {type: object}}", "icons: [{src: 'http://example.com'}]",
-		"icons: [{src: 'data:,', sizes: [big]}]", "icons: [{src: 'data:,', theme: blue}]", "live: yes", "title: ''",
+		"icons: [{src: 'data:,', sizes: [big]}]", "icons: [{src: 'data:,', theme: blue}]", "title: ''",
 		"annotations: {readOnly: true}", "with: [1]",
 	} {
 		t.Run(fields, func(t *testing.T) {

@@ -78,7 +78,6 @@ type Tool struct {
 	PollInterval     time.Duration // suggested to clients, 100ms to 1h
 	InlineWait       time.Duration // how long a call waits for a quick result before it hands out a task, at most 1m
 	Cancel           CancelMode
-	Live             bool     // also ask the running workflow for its state, not only its memo
 	Confirm          *Confirm // nil when nothing is asked before the start
 
 	Annotations *Annotations
