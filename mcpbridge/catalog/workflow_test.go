@@ -30,7 +30,7 @@ func TestKnownWorkflowsAreChecked(t *testing.T) {
 	}
 	for _, test := range []struct{ with, mistake string }{
 		{"", "c.yaml:4:5: tools.t.with.targets: is required"},
-		{"    with: {target: [a]}\n", "c.yaml:7:12: tools.t.with.target: is not a known property\nc.yaml:7:11: tools.t.with.targets: is required"},
+		{"    with: {target: [a]}\n", "c.yaml:7:20: tools.t.with.target: is not an argument of this tool; did you mean \"targets\"?\nc.yaml:7:11: tools.t.with.targets: is required"},
 		{"    with:\n      targets:\n        - here\n        - 5\n", "c.yaml:10:11: tools.t.with.targets[1]: must be a string, found the number 5"},
 		{"    with:\n      targets:\n        - here\n        - moon\n", "c.yaml:10:11: tools.t.with.targets[1]: too far"},
 	} {
