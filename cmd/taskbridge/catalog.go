@@ -15,7 +15,7 @@ func newCatalogCommand(io streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "catalog",
 		Short: "Check tool catalogs",
-		Args:  cobra.NoArgs,
+		Args:  knownCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
@@ -23,7 +23,7 @@ func newCatalogCommand(io streams) *cobra.Command {
 			Use:     "check FILE|DIR...",
 			Short:   "Report every mistake in tool catalogs, with file and line",
 			Example: "  taskbridge catalog check tools.yaml",
-			Args:    cobra.MinimumNArgs(1),
+			Args:    between(1, -1),
 			RunE: func(_ *cobra.Command, args []string) error {
 				tools, err := loadCatalog(args)
 				if err != nil {
@@ -36,7 +36,7 @@ func newCatalogCommand(io streams) *cobra.Command {
 		&cobra.Command{
 			Use:   "schema",
 			Short: "Print the JSON Schema of tool catalogs, for editors",
-			Args:  cobra.NoArgs,
+			Args:  between(0, 0),
 			RunE: func(*cobra.Command, []string) error {
 				_, err := io.Out.Write(catalog.Schema())
 				return err

@@ -31,7 +31,7 @@ func newDevCommand(s settings, io streams) *cobra.Command {
 			"process tree that ends with it. Without --catalog it offers the demo tools, whose commands run in the working\n" +
 			"directory. It uses the server at TEMPORAL_ADDRESS if that is set.",
 		Example: "  taskbridge dev\n  taskbridge dev --db state.db --catalog tools.yaml",
-		Args:    cobra.NoArgs,
+		Args:    between(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return dev(cmd.Context(), o, io)
 		},

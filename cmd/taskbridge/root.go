@@ -29,7 +29,7 @@ func newRootCommand(io streams) (*cobra.Command, error) {
 		Version:       mcpbridge.Version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args:          knownCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetIn(io.In)
@@ -48,6 +48,19 @@ func newRootCommand(io streams) (*cobra.Command, error) {
 		newTaskCommand(s.URL, io),
 	)
 	return root, nil
+}
+
+// knownCommand refuses the name of a subcommand that does not exist.
+func knownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	hint := fmt.Sprintf("see %s --help", cmd.CommandPath())
+	if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
+		hint = "did you mean " + strings.Join(similar, " or ") + "?"
+	}
+	return usageErrorf("%s has no command %q; %s", cmd.CommandPath(), args[0], hint)
 }
 
 func indent(text string) string {

@@ -22,7 +22,7 @@ func newServeCommand(s settings, io streams) *cobra.Command {
 		Long: "serve is the MCP front end. It needs a Temporal server and at least one catalog, and keeps no state: run as many\n" +
 			"as you like behind a load balancer, with the same TASKBRIDGE_STATE_KEY.",
 		Example: "  TEMPORAL_ADDRESS=127.0.0.1:7233 taskbridge serve --catalog tools.yaml",
-		Args:    cobra.NoArgs,
+		Args:    between(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), s, io)
 		},

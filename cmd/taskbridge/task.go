@@ -19,12 +19,8 @@ func newTaskCommand(url string, s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "task",
 		Short: "See, follow, answer or cancel a task",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageErrorf("there is no command task %s: see taskbridge task --help", args[0])
-			}
-			return cmd.Help()
-		},
+		Args:  knownCommand,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newTaskGetCommand(url, s), newTaskWatchCommand(url, s), newTaskAnswerCommand(url, s), newTaskCancelCommand(url, s))
 	return cmd

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
 	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
 )
 
 // temporalOptions are client options from the standard TEMPORAL_* variables and profiles. HostPort stays empty if
@@ -24,7 +26,7 @@ func temporalOptions(logger *slog.Logger) (client.Options, error) {
 
 // dial connects to Temporal and checks that it answers.
 func dial(ctx context.Context, options client.Options) (client.Client, error) {
-	temporal, err := client.DialContext(ctx, options)
+	connected, err := client.DialContext(ctx, options)
 	if err != nil {
 		address := options.HostPort
 		if address == "" {
@@ -32,7 +34,7 @@ func dial(ctx context.Context, options client.Options) (client.Client, error) {
 		}
 		return nil, fmt.Errorf("no Temporal server answers at %s: %w\nStart one with `taskbridge dev`, or name another with TEMPORAL_ADDRESS", address, err)
 	}
-	return temporal, nil
+	return connected, nil
 }
 
 func newLogger(w io.Writer, level slog.Level) *slog.Logger {
@@ -41,5 +43,29 @@ func newLogger(w io.Writer, level slog.Level) *slog.Logger {
 
 // temporalLogger passes on only what goes wrong: at info, the SDK tells about every poller.
 func temporalLogger(w io.Writer, level slog.Level) *slog.Logger {
-	return newLogger(w, max(level, slog.LevelWarn))
+	return slog.New(withoutCancels{newLogger(w, max(level, slog.LevelWarn)).Handler()})
+}
+
+// withoutCancels drops what the SDK says of cancelled activities: it calls their end an error, but somebody wanted it.
+type withoutCancels struct{ slog.Handler }
+
+func (h withoutCancels) Handle(ctx context.Context, record slog.Record) error {
+	cancelled := false
+	record.Attrs(func(attr slog.Attr) bool {
+		err, ok := attr.Value.Any().(error)
+		cancelled = ok && (errors.Is(err, context.Canceled) || temporal.IsCanceledError(err))
+		return !cancelled
+	})
+	if cancelled {
+		return nil
+	}
+	return h.Handler.Handle(ctx, record)
+}
+
+func (h withoutCancels) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return withoutCancels{h.Handler.WithAttrs(attrs)}
+}
+
+func (h withoutCancels) WithGroup(name string) slog.Handler {
+	return withoutCancels{h.Handler.WithGroup(name)}
 }

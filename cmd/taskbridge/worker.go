@@ -16,7 +16,7 @@ func newWorkerCommand(s settings, io streams) *cobra.Command {
 		Long: "worker polls a Temporal task queue for the bundled workflow Pipeline and runs its commands on this machine, as this\n" +
 			"user, relative to the working directory.",
 		Example: "  TEMPORAL_ADDRESS=127.0.0.1:7233 taskbridge worker --task-queue builds",
-		Args:    cobra.NoArgs,
+		Args:    between(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runWorker(cmd.Context(), s, io)
 		},
