@@ -25,8 +25,9 @@ const (
 	// Beyond the command's own timeout: time to stop it and to report.
 	stepOverhead = time.Minute
 	retryPause   = time.Second
-	// Output kept of all steps together; Temporal refuses payloads above 2 MiB.
-	pipelineOutputBytes = 256 << 10
+	// Output kept of all steps together. The result has it twice, as text and structured, and a control character is six
+	// bytes of JSON; Temporal refuses payloads above 2 MiB.
+	pipelineOutputBytes = 128 << 10
 	stepOutputBytes     = 16 << 10
 	// A step that succeeded is rarely read in full; all that was kept is in the structured content.
 	succeededOutputLines = 10
@@ -119,7 +120,8 @@ func newPipelineRun(task *Task, in PipelineInput) *pipelineRun {
 
 // step waits for what step i needs and runs it.
 func (r *pipelineRun) step(ctx workflow.Context, i int) {
-	step, result := r.spec.Steps[i], &r.results[i]
+	step, result := r.spec.Steps[i], &StepResult{Name: r.spec.Steps[i].Name}
+	defer func() { r.results[i] = *result }() // not before: an attempt's status is not yet the step's
 	err := workflow.Await(ctx, func() bool { return r.ended(step.Needs) })
 	if err != nil {
 		result.Status = StepCancelled

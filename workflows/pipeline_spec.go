@@ -4,9 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
 )
 
 // PipelineSpec is a directed acyclic graph of steps, written by the operator.
@@ -68,41 +72,74 @@ func (d Duration) MarshalJSON() ([]byte, error) {
 	return json.Marshal(time.Duration(d).String())
 }
 
+// Problem is something that is wrong with a pipeline.
+type Problem struct {
+	// Step is the index of the step it is about, -1 if it is about the whole.
+	Step int
+	// Field of the step, "" if it is about the whole step.
+	Field   string
+	Message string
+}
+
 // Validate reports everything that is wrong with the pipeline.
 func (p PipelineSpec) Validate() error {
-	if len(p.Steps) == 0 {
-		return errors.New("pipeline has no steps")
-	}
 	var problems []error
+	for _, problem := range p.Problems() {
+		err := errors.New(problem.Message)
+		if problem.Step >= 0 {
+			err = fmt.Errorf("step %d (%q): %w", problem.Step+1, p.Steps[problem.Step].Name, err)
+		}
+		problems = append(problems, err)
+	}
+	return errors.Join(problems...)
+}
+
+// Problems lists everything that is wrong with the pipeline, with its place.
+func (p PipelineSpec) Problems() []Problem {
+	if len(p.Steps) == 0 {
+		return []Problem{{Step: -1, Message: "pipeline has no steps"}}
+	}
+	var problems []Problem
 	for i, step := range p.Steps {
-		problem := func(format string, args ...any) {
-			problems = append(problems, fmt.Errorf("step %d (%q): %s", i+1, step.Name, fmt.Sprintf(format, args...)))
+		problem := func(field, format string, args ...any) {
+			problems = append(problems, Problem{i, field, fmt.Sprintf(format, args...)})
 		}
 		if step.Name == "" {
-			problem("has no name")
+			problem("name", "has no name")
 		}
 		if slices.ContainsFunc(p.Steps[:i], func(s Step) bool { return s.Name == step.Name }) {
-			problem("the name is taken by an earlier step")
+			problem("name", "the name is taken by an earlier step")
 		}
 		if (len(step.Run) == 0) == (step.Ask == nil) {
-			problem("needs either run (a program and its arguments) or ask (a question)")
+			problem("", "needs either run (a program and its arguments) or ask (a question)")
 		}
 		if step.Ask != nil && step.Ask.Message == "" {
-			problem("ask has no message")
+			problem("ask", "ask has no message")
 		}
 		if step.Timeout < 0 || step.Retries < 0 {
-			problem("timeout and retries cannot be negative")
+			problem("", "timeout and retries cannot be negative")
 		}
 		for _, need := range step.Needs {
 			if !slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Name == need }) {
-				problem("needs unknown step %q", need)
+				problem("needs", "needs unknown step %q", need)
 			}
 		}
 	}
 	if err := p.findCycle(); err != nil && len(problems) == 0 {
-		problems = append(problems, err)
+		problems = append(problems, Problem{Step: -1, Message: err.Error()})
 	}
-	return errors.Join(problems...)
+	return problems
+}
+
+// PipelineSchema is the JSON Schema of what a catalog says under `with` for [Pipeline].
+func PipelineSchema() (*jsonschema.Schema, error) {
+	type with struct {
+		Pipeline PipelineSpec `json:"pipeline"`
+	}
+	return jsonschema.For[with](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[Duration]():        {Type: "string", Pattern: `^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`},
+		reflect.TypeFor[json.RawMessage](): {Type: "object"},
+	}})
 }
 
 // findCycle removes steps whose needs are all removed until none is left, or none can be.
@@ -159,11 +196,12 @@ func (in PipelineInput) MarshalJSON() ([]byte, error) {
 	return json.Marshal(members)
 }
 
-// environment adds values to env as <PREFIX>_<NAME>: strings as they are, null not at all, all else as JSON.
+// environment adds values to env as <PREFIX>_<NAME>: strings as they are, null not at all, all else as JSON. Of names that
+// differ in punctuation or case only, the last in byte order counts.
 func environment(env map[string]string, prefix string, values map[string]json.RawMessage) {
-	for name, value := range values {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
 		var text string
-		switch {
+		switch value := values[name]; {
 		case string(value) == "null":
 			continue
 		case json.Unmarshal(value, &text) != nil:

@@ -56,11 +56,12 @@ func NewTask(ctx workflow.Context, carried *Carry) (*Task, error) {
 	if err != nil {
 		return nil, fmt.Errorf("register query %s: %w", signals.StateQuery, err)
 	}
-	workflow.Go(ctx, func(ctx workflow.Context) {
-		for {
-			var input signals.Input
-			t.inputs.Receive(ctx, &input)
-			t.accept(ctx, input)
+	// A task listens on when its workflow is cancelled. It takes nothing out of the channel before it can act on it, unlike
+	// a blocked Receive, whose signal would be lost to a Carry in the same workflow task.
+	listening, _ := workflow.NewDisconnectedContext(ctx)
+	workflow.Go(listening, func(ctx workflow.Context) {
+		for workflow.Await(ctx, func() bool { return t.inputs.Len() > 0 }) == nil {
+			t.acceptAll(ctx)
 		}
 	})
 	return t, nil
@@ -75,11 +76,7 @@ func (t *Task) Status(ctx workflow.Context, format string, args ...any) {
 // Carry returns what the next run needs for [NewTask]. Call it last, right before workflow.NewContinueAsNewError.
 // Questions that are still open keep their keys when the next run asks again under the same names.
 func (t *Task) Carry(ctx workflow.Context) *Carry {
-	var input signals.Input
-	for t.inputs.ReceiveAsync(&input) {
-		t.accept(ctx, input)
-		input = signals.Input{}
-	}
+	t.acceptAll(ctx)
 	return &Carry{NextKey: t.nextKey, Questions: t.questions}
 }
 
@@ -109,6 +106,15 @@ func (t *Task) await(ctx workflow.Context, q *question) (json.RawMessage, error)
 		return nil, err
 	}
 	return q.Answer, nil
+}
+
+// acceptAll takes the signals that have arrived.
+func (t *Task) acceptAll(ctx workflow.Context) {
+	var input signals.Input
+	for t.inputs.ReceiveAsync(&input) {
+		t.accept(ctx, input)
+		input = signals.Input{}
+	}
 }
 
 // accept keeps the first answer to each issued key and ignores everything else.

@@ -74,7 +74,7 @@ func TestCommandLineMistakes(t *testing.T) {
 		{"serve --catalog no-such-file.yaml", 1, "no-such-file.yaml"},
 		{"serve --listne x", exitUsage, "unknown flag: --listne"},
 		{"frobnicate", exitUsage, `taskbridge has no command "frobnicate"; see taskbridge --help`},
-		{"serv", exitUsage, `did you mean serve?`},
+		{"serv", exitUsage, `serve?`},
 		{"catalog chek", exitUsage, `taskbridge catalog has no command "chek"; did you mean check?`},
 		{"dev extra", exitUsage, "usage: taskbridge dev"},
 		{"call", exitUsage, "usage: taskbridge call"},

@@ -75,6 +75,9 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if o.Address != "" {
 		return useExisting(ctx, o)
 	}
+	if o.NoUI {
+		o.UIPort = 0
+	}
 	if err := errors.Join(checkPort(o.Port, "--temporal-port"), checkPort(o.UIPort, "--ui-port")); err != nil {
 		return nil, err
 	}
@@ -120,7 +123,7 @@ func startNew(ctx context.Context, binary string, o Options) (*Server, error) {
 	const attempts = 3
 	for attempt := 1; ; attempt++ {
 		s, err := startOnce(ctx, binary, o)
-		portsChosen := o.Port == 0 && (o.UIPort == 0 || o.NoUI)
+		portsChosen := o.Port == 0 && o.UIPort == 0
 		if err == nil || attempt == attempts || !portsChosen || !strings.Contains(err.Error(), "address already in use") {
 			return s, err
 		}

@@ -30,6 +30,9 @@ type Client struct {
 
 // New is a client of the MCP endpoint at an http or https URL. It connects with the first request.
 func New(endpoint string, httpClient *http.Client) *Client {
+	if httpClient == nil {
+		httpClient = http.DefaultClient
+	}
 	return &Client{endpoint: endpoint, http: httpClient, meta: json.RawMessage(requestMeta)}
 }
 
