@@ -42,7 +42,7 @@ func TestCommandLine(t *testing.T) {
 		var listed []map[string]any
 		require.NoError(t, json.Unmarshal([]byte(c.expect(0, "", "tools", "--json")), &listed))
 		assert.Greater(t, len(listed), 7)
-		c.expect(1, "no_such_tool", "tools", "no_such_tool")
+		c.expect(2, "no_such_tool", "tools", "no_such_tool")
 	})
 	t.Run("outcomes are exit statuses", func(t *testing.T) {
 		c := cli{t, c.endpoint, c.program}

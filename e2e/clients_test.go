@@ -223,6 +223,9 @@ func TestTypeScriptTasksClientRunsTasks(t *testing.T) {
 	}
 }
 
+// connectTimeout, in milliseconds, is the Inspector's on a loaded machine.
+const connectTimeout = "120000"
+
 // inspectorStorage keeps the Inspector's files out of the user's home, and its secrets out of the keyring.
 func inspectorStorage(t testing.TB) (dir string, env []string) {
 	t.Helper()
@@ -237,7 +240,7 @@ func TestInspectorCallsTools(t *testing.T) {
 			_, env := inspectorStorage(t)
 			inspect := func(args ...string) *process {
 				return node(t, env, tool(t, "mcp-inspector"), append([]string{
-					"--cli", endpoint, "--transport", "http", "--protocol-era", era}, args...)...)
+					"--cli", endpoint, "--transport", "http", "--protocol-era", era, "--connect-timeout", connectTimeout}, args...)...)
 			}
 			list := inspect("--method", "tools/list")
 			require.Zero(t, list.wait())
@@ -274,7 +277,7 @@ func TestInspectorAnswersATask(t *testing.T) {
 		return len(ready) == 2
 	}, patience, 10*time.Millisecond)
 
-	mcpdo("connect", endpoint, "--transport", "http", "--era", "modern")
+	mcpdo("connect", endpoint, "--transport", "http", "--era", "modern", "--connect-timeout", connectTimeout)
 	pending := decode[struct {
 		ElicitationPending struct{ ElicitationID, Message, Origin string }
 	}](t, mcpdo("--connection", endpoint, "tools/call", "confirm_delete", "filename:=a.txt")).ElicitationPending

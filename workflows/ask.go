@@ -127,10 +127,15 @@ func (p *Pending[T]) decode(raw json.RawMessage) (Answer[T], error) {
 	if err := p.schema.Validate(instance); err != nil {
 		return answer, err
 	}
-	if err := json.Unmarshal(content, &answer.Content); err != nil {
+	if json.Unmarshal(content, &answer.Content) == nil {
+		return answer, nil
+	}
+	// To JSON Schema 3.0 is an integer, to encoding/json it is none.
+	plain, err := json.Marshal(instance)
+	if err != nil {
 		return answer, err
 	}
-	return answer, nil
+	return answer, json.Unmarshal(plain, &answer.Content)
 }
 
 func decodeElicitResult(raw json.RawMessage) (Action, json.RawMessage, error) {

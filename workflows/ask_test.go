@@ -61,6 +61,12 @@ func TestAnswersKeepBigIntegersExact(t *testing.T) {
 	assert.Equal(t, []int{9007199254740993}, result[[]int](run, nil))
 }
 
+func TestAWholeNumberIsAnIntegerHoweverItIsWritten(t *testing.T) {
+	run := newTaskRun(t, askCounts(1))
+	run.answers = map[string]string{"count-1": `{"action":"accept","content":{"count":3.0}}`}
+	assert.Equal(t, []int{3}, result[[]int](run, nil))
+}
+
 func TestAFormOfOptionalFieldsMayBeAcceptedEmpty(t *testing.T) {
 	type form struct {
 		Comment string `json:"comment,omitempty"`

@@ -113,11 +113,20 @@ func (p PipelineSpec) Problems() []Problem {
 		if (len(step.Run) == 0) == (step.Ask == nil) {
 			problem("", "needs either run (a program and its arguments) or ask (a question)")
 		}
-		if step.Ask != nil && step.Ask.Message == "" {
-			problem("ask", "ask has no message")
+		if step.Ask != nil {
+			step.Ask.problems(problem)
+			if step.Dir != "" || step.Env != nil || step.Timeout != 0 || step.Retries != 0 {
+				problem("", "dir, env, timeout and retries are for commands; a question has none")
+			}
 		}
-		if step.Timeout < 0 || step.Retries < 0 {
-			problem("", "timeout and retries cannot be negative")
+		if len(step.Run) > 0 && step.Run[0] == "" {
+			problem("run", "the program to run has no name")
+		}
+		if step.Timeout != 0 && time.Duration(step.Timeout) < time.Millisecond {
+			problem("timeout", "timeout must be at least 1ms")
+		}
+		if step.Retries < 0 {
+			problem("retries", "retries cannot be negative")
 		}
 		for _, need := range step.Needs {
 			if !slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Name == need }) {
@@ -140,6 +149,19 @@ func PipelineSchema() (*jsonschema.Schema, error) {
 		reflect.TypeFor[Duration]():        {Type: "string", Pattern: `^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`},
 		reflect.TypeFor[json.RawMessage](): {Type: "object"},
 	}})
+}
+
+// problems reports what is wrong with a question.
+func (a AskStep) problems(problem func(field, format string, args ...any)) {
+	if a.Message == "" {
+		problem("ask", "ask has no message")
+	}
+	var form struct {
+		Type string `json:"type"`
+	}
+	if a.Schema != nil && (json.Unmarshal(a.Schema, &form) != nil || form.Type != "object") {
+		problem("ask", `ask.schema must have type "object", with primitive properties: it is a form`)
+	}
 }
 
 // findCycle removes steps whose needs are all removed until none is left, or none can be.

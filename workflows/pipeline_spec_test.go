@@ -28,8 +28,15 @@ func TestPipelineMistakes(t *testing.T) {
 			`step 1 ("a"): needs either run (a program and its arguments) or ask (a question)`,
 		}},
 		{"question without words", []workflows.Step{{Name: "a", Ask: &workflows.AskStep{}}}, []string{`step 1 ("a"): ask has no message`}},
-		{"negative timeout", []workflows.Step{{Name: "a", Run: ls, Timeout: -1}}, []string{`step 1 ("a"): timeout and retries cannot be negative`}},
-		{"negative retries", []workflows.Step{{Name: "a", Run: ls, Retries: -1}}, []string{`step 1 ("a"): timeout and retries cannot be negative`}},
+		{"negative timeout", []workflows.Step{{Name: "a", Run: ls, Timeout: -1}}, []string{`step 1 ("a"): timeout must be at least 1ms`}},
+		{"nameless program", []workflows.Step{{Name: "a", Run: []string{""}}}, []string{`step 1 ("a"): the program to run has no name`}},
+		{"command settings of a question", []workflows.Step{{Name: "a", Ask: &workflows.AskStep{Message: "?"}, Retries: 1}}, []string{
+			`step 1 ("a"): dir, env, timeout and retries are for commands; a question has none`,
+		}},
+		{"form that is none", []workflows.Step{{Name: "a", Ask: &workflows.AskStep{Message: "?", Schema: json.RawMessage(`{"type":"string"}`)}}}, []string{
+			`step 1 ("a"): ask.schema must have type "object", with primitive properties: it is a form`,
+		}},
+		{"negative retries", []workflows.Step{{Name: "a", Run: ls, Retries: -1}}, []string{`step 1 ("a"): retries cannot be negative`}},
 		{"unknown need", []workflows.Step{{Name: "a", Run: ls, Needs: []string{"b"}}}, []string{`step 1 ("a"): needs unknown step "b"`}},
 		{"need of itself", []workflows.Step{{Name: "a", Run: ls, Needs: []string{"a"}}}, []string{"steps need each other in a circle: a"}},
 		{"circle", []workflows.Step{
@@ -44,7 +51,7 @@ func TestPipelineMistakes(t *testing.T) {
 			{Name: "a", Ask: &workflows.AskStep{}, Needs: []string{"x", "y"}},
 		}, []string{
 			`step 1 (""): has no name`,
-			`step 1 (""): timeout and retries cannot be negative`,
+			`step 1 (""): retries cannot be negative`,
 			`step 2 ("a"): needs either run (a program and its arguments) or ask (a question)`,
 			`step 3 ("a"): the name is taken by an earlier step`,
 			`step 3 ("a"): ask has no message`,

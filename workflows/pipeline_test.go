@@ -436,7 +436,7 @@ func TestAnswersReachLaterCommandsAsVariables(t *testing.T) {
 
 func TestAQuestionThatCannotBeAskedFailsItsStep(t *testing.T) {
 	step := question("approve")
-	step.Ask.Schema = json.RawMessage(`{"$ref":"#/$defs/none"}`)
+	step.Ask.Schema = json.RawMessage(`{"type":"object","$ref":"#/$defs/none"}`)
 	got := runSteps(t, "", step)
 	assert.True(t, got.isError)
 	assert.Equal(t, workflows.StepFailed, got.Steps[0].Status)

@@ -56,6 +56,9 @@ func NewTask(ctx workflow.Context, carried *Carry) (*Task, error) {
 	if err != nil {
 		return nil, fmt.Errorf("register query %s: %w", signals.StateQuery, err)
 	}
+	if workflow.GetInfo(ctx).ContinuedExecutionRunID != "" {
+		t.publish(ctx) // the memo of the run before goes on, and would show its questions until something changes
+	}
 	// A task listens on when its workflow is cancelled. It takes nothing out of the channel before it can act on it, unlike
 	// a blocked Receive, whose signal would be lost to a Carry in the same workflow task.
 	listening, _ := workflow.NewDisconnectedContext(ctx)

@@ -43,10 +43,13 @@ func TestRestart(t *testing.T) {
 }
 
 // The example is to show how little a program of one's own needs.
-func TestTheExampleIsShort(t *testing.T) {
+func TestTheExampleIsShortAndInTheDocumentation(t *testing.T) {
 	source, err := os.ReadFile("main.go")
 	require.NoError(t, err)
 	assert.Less(t, bytes.Count(source, []byte("\n")), 60)
+	document, err := os.ReadFile("../../docs/workflows.md")
+	require.NoError(t, err)
+	assert.Contains(t, string(document), "```go\n"+string(source)+"```\n", "docs/workflows.md has the whole program")
 }
 
 // start runs the program until the test ends.
