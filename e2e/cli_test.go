@@ -54,6 +54,7 @@ func TestCommandLine(t *testing.T) {
 		c.expect(1, "seconds", "call", "slow_compute", `{"seconds":"many"}`)
 		c.expect(2, "arguments", "call", "greet", `{"name":`)
 		c.expect(2, "arguments", "call", "greet", `[1]`)
+		c.expect(0, "", "call", "test_custom_header", `{"region":"Zürich"}`) // repeated in a header, as its schema asks
 		c.expect(5, "", "call", "slow_compute", `{"seconds":60}`, "--timeout", "1s")
 	})
 	t.Run("arguments from a file", func(t *testing.T) {

@@ -49,16 +49,12 @@ func serve(ctx context.Context, s settings, io streams) error {
 	if err != nil {
 		return err
 	}
-	options, err := temporalOptions(temporalLogger(io.Err, s.LogLevel))
-	if err != nil {
-		return err
-	}
-	temporal, err := dial(ctx, options)
+	temporal, namespace, err := connect(ctx, s, io)
 	if err != nil {
 		return err
 	}
 	defer temporal.Close()
-	bridge, err := newBridge(s, io, temporal, options.Namespace, tools)
+	bridge, err := newBridge(s, io, temporal, namespace, tools)
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,16 @@ func temporalOptions(logger *slog.Logger) (client.Options, error) {
 	return options, nil
 }
 
+// connect connects to the Temporal server that the environment names, and returns its namespace.
+func connect(ctx context.Context, s settings, io streams) (client.Client, string, error) {
+	options, err := temporalOptions(temporalLogger(io.Err, s.LogLevel))
+	if err != nil {
+		return nil, "", err
+	}
+	connected, err := dial(ctx, options)
+	return connected, options.Namespace, err
+}
+
 // dial connects to Temporal and checks that it answers.
 func dial(ctx context.Context, options client.Options) (client.Client, error) {
 	connected, err := client.DialContext(ctx, options)

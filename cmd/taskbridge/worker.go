@@ -26,11 +26,7 @@ func newWorkerCommand(s settings, io streams) *cobra.Command {
 }
 
 func runWorker(ctx context.Context, s settings, io streams) error {
-	options, err := temporalOptions(temporalLogger(io.Err, s.LogLevel))
-	if err != nil {
-		return err
-	}
-	temporal, err := dial(ctx, options)
+	temporal, _, err := connect(ctx, s, io)
 	if err != nil {
 		return err
 	}

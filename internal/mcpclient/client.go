@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net"
 	"net/http"
@@ -65,9 +66,9 @@ func (e *UnreachableError) Error() string {
 
 func (e *UnreachableError) Unwrap() error { return e.Cause }
 
-// request sends one JSON-RPC request and returns its result. name is the value of header Mcp-Name, "" for none. A
-// JSON-RPC error is returned as [*Error].
-func (c *Client) request(ctx context.Context, method, name string, params map[string]any) (json.RawMessage, error) {
+// request sends one JSON-RPC request and returns its result. name is the value of header Mcp-Name, "" for none; header
+// holds what else the request needs. A JSON-RPC error is returned as [*Error].
+func (c *Client) request(ctx context.Context, method, name string, params map[string]any, header http.Header) (json.RawMessage, error) {
 	id := strconv.FormatInt(c.lastID.Add(1), 10)
 	params["_meta"] = c.meta
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(id), "method": method, "params": params})
@@ -78,6 +79,7 @@ func (c *Client) request(ctx context.Context, method, name string, params map[st
 	if err != nil {
 		return nil, err
 	}
+	maps.Copy(request.Header, header)
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Accept", "application/json, text/event-stream")
 	request.Header.Set("MCP-Protocol-Version", protocolVersion)

@@ -3,6 +3,7 @@ package mcpclient
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 )
 
@@ -11,7 +12,7 @@ func (c *Client) Tools(ctx context.Context) ([]Tool, error) {
 	tools := []Tool{}
 	params := map[string]any{}
 	for {
-		raw, err := c.request(ctx, "tools/list", "", params)
+		raw, err := c.request(ctx, "tools/list", "", params, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -46,7 +47,15 @@ func (c *Client) Call(ctx context.Context, name string, arguments json.RawMessag
 			params["requestState"] = *round.RequestState
 		}
 	}
-	raw, err := c.request(ctx, "tools/call", name, params)
+	raw, err := c.request(ctx, "tools/call", name, params, nil)
+	var refused *Error
+	if errors.As(err, &refused) && refused.Code == codeHeaderMismatch {
+		header, lookup := c.paramHeader(ctx, name, arguments)
+		if lookup != nil || len(header) == 0 {
+			return Outcome{}, err
+		}
+		raw, err = c.request(ctx, "tools/call", name, params, header)
+	}
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -78,7 +87,7 @@ func decodeOutcome(raw json.RawMessage) (Outcome, error) {
 
 // GetTask is a task as it is now. An unknown task is an [*Error].
 func (c *Client) GetTask(ctx context.Context, id string) (*Task, error) {
-	raw, err := c.request(ctx, "tasks/get", id, map[string]any{"taskId": id})
+	raw, err := c.request(ctx, "tasks/get", id, map[string]any{"taskId": id}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -99,13 +108,13 @@ func decodeTask(raw json.RawMessage) (*Task, error) {
 
 // UpdateTask answers open input requests of a task by their keys. The server may show the effect later.
 func (c *Client) UpdateTask(ctx context.Context, id string, responses map[string]json.RawMessage) error {
-	_, err := c.request(ctx, "tasks/update", id, map[string]any{"taskId": id, "inputResponses": responses})
+	_, err := c.request(ctx, "tasks/update", id, map[string]any{"taskId": id, "inputResponses": responses}, nil)
 	return err
 }
 
 // CancelTask asks the server to cancel a task. The task may go on for a while, or even complete.
 func (c *Client) CancelTask(ctx context.Context, id string) error {
-	_, err := c.request(ctx, "tasks/cancel", id, map[string]any{"taskId": id})
+	_, err := c.request(ctx, "tasks/cancel", id, map[string]any{"taskId": id}, nil)
 	return err
 }
 
