@@ -1,12 +1,12 @@
 GO      ?= go
 LINT    := $(GO) tool -modfile=tools/lint/go.mod
 FUZZ    ?= 10s
-VERSION := $(shell git describe --tags --always 2>/dev/null)
 
 .PHONY: dev build test unit lint vuln bench fuzz
 
 dev: ## Temporal dev server, worker and MCP front end with the demo tools
-	$(GO) run ./cmd/taskbridge dev
+	$(GO) build -o bin/taskbridge ./cmd/taskbridge
+	@exec bin/taskbridge dev
 
 build: ## bin/taskbridge
 	$(GO) build -o bin/taskbridge ./cmd/taskbridge

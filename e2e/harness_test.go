@@ -29,7 +29,7 @@ import (
 
 const (
 	// patience is how long a program may take to do what a test waits for, on a loaded machine.
-	patience = 3 * time.Minute
+	patience = 5 * time.Minute
 	// stopGrace is how long a program may take to end when its test does.
 	stopGrace = 15 * time.Second
 )

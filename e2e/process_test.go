@@ -34,7 +34,6 @@ tools:
     description: A job.
     workflow: Pipeline
     taskQueue: %s
-    result: mcp
     with: {pipeline: {steps: %s}}
 `, taskQueue, steps)
 	require.NoError(t, os.WriteFile(file, []byte(catalog), 0o600))

@@ -145,10 +145,28 @@ func PipelineSchema() (*jsonschema.Schema, error) {
 	type with struct {
 		Pipeline PipelineSpec `json:"pipeline"`
 	}
-	return jsonschema.For[with](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
+	schema, err := jsonschema.For[with](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[Duration]():        {Type: "string", Pattern: `^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`},
 		reflect.TypeFor[json.RawMessage](): {Type: "object"},
 	}})
+	if err == nil {
+		withoutNulls(schema)
+	}
+	return schema, err
+}
+
+// withoutNulls takes null out of the types of members that Go could leave nil: an operator leaves them out instead.
+func withoutNulls(schema *jsonschema.Schema) {
+	if schema == nil {
+		return
+	}
+	if len(schema.Types) == 2 && schema.Types[0] == "null" {
+		schema.Type, schema.Types = schema.Types[1], nil
+	}
+	withoutNulls(schema.Items)
+	for _, property := range schema.Properties {
+		withoutNulls(property)
+	}
 }
 
 // problems reports what is wrong with a question.

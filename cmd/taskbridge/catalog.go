@@ -57,7 +57,7 @@ func loader() (catalog.Loader, error) {
 		return catalog.Loader{}, err
 	}
 	return catalog.Loader{Workflows: map[string]catalog.Workflow{
-		workflows.PipelineName: {With: with, Check: checkPipeline},
+		workflows.PipelineName: {Result: catalog.ResultMCP, With: with, Check: checkPipeline},
 	}}, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -128,12 +129,12 @@ func welcome(endpoint string, server *devserver.Server, temporal client.Options,
 	say("Tools:")
 	tools := bridge.Tools()
 	for _, tool := range tools {
-		say("  %-14s %s", tool.Name, firstLine(tool.Description))
+		say("  %s", strings.TrimSpace(fmt.Sprintf("%-14s %s", tool.Name, firstLine(tool.Description))))
 	}
 	if len(tools) > 0 {
 		say("")
 		say("From a second terminal:")
-		say("  go run ./cmd/taskbridge call %s '{}'%s", tools[0].Name, urlFlag(endpoint))
+		say("  %s call %s '{}'%s", commandName(), tools[0].Name, urlFlag(endpoint))
 	}
 	say("")
 	say("From an MCP host:")
@@ -143,6 +144,14 @@ func welcome(endpoint string, server *devserver.Server, temporal client.Options,
 	say("  Inspector     npx @modelcontextprotocol/inspector --cli %s --transport http --method tools/list", endpoint)
 	say("")
 	return text.String()
+}
+
+// commandName is how to call this program from where it was started: a checkout needs no installed one.
+func commandName() string {
+	if _, err := os.Stat("cmd/taskbridge/main.go"); err == nil {
+		return "go run ./cmd/taskbridge"
+	}
+	return "taskbridge"
 }
 
 // urlFlag is the flag that the client commands need to reach another than the default endpoint.

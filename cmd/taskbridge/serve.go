@@ -58,6 +58,9 @@ func serve(ctx context.Context, s settings, io streams) error {
 	if err != nil {
 		return err
 	}
+	if err := bridge.Ready(ctx); err != nil {
+		return err
+	}
 	_, _ = fmt.Fprintf(io.Out, "MCP endpoint: http://%s/mcp\n", listener.Addr())
 	return bridge.Serve(ctx, listener)
 }

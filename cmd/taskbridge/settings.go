@@ -44,10 +44,19 @@ func loadSettings() (settings, error) {
 
 // settingError names the variable, its value and what is wrong with it.
 func settingError(err error) error {
-	if parse, ok := err.(*envconfig.ParseError); ok {
-		return fmt.Errorf("%s=%q: %w", parse.KeyName, parse.Value, parse.Err)
+	parse, ok := err.(*envconfig.ParseError)
+	if !ok {
+		return err
 	}
-	return err
+	want := map[string]string{
+		"bool":       "must be true or false",
+		"int64":      "must be a whole number",
+		"slog.Level": "must be debug, info, warn or error",
+	}[parse.TypeName]
+	if want == "" {
+		want = parse.Err.Error()
+	}
+	return fmt.Errorf("%s=%q: %s", parse.KeyName, parse.Value, want)
 }
 
 // describeSettings is a table of all settings, for --help and the documentation.

@@ -35,8 +35,8 @@ func TestWrongSettingsAreNamed(t *testing.T) {
 	for name, test := range map[string]struct{ value, message string }{
 		"TASKBRIDGE_STATE_KEY": {"short", `TASKBRIDGE_STATE_KEY="short": not 32 bytes in base64`},
 		"TASKBRIDGE_MAX_BODY":  {"-1", "TASKBRIDGE_MAX_BODY=-1: must be a number of bytes above 0"},
-		"TASKBRIDGE_INSECURE":  {"perhaps", `TASKBRIDGE_INSECURE="perhaps"`},
-		"TASKBRIDGE_LOG_LEVEL": {"loud", `TASKBRIDGE_LOG_LEVEL="loud"`},
+		"TASKBRIDGE_INSECURE":  {"perhaps", `TASKBRIDGE_INSECURE="perhaps": must be true or false`},
+		"TASKBRIDGE_LOG_LEVEL": {"loud", `TASKBRIDGE_LOG_LEVEL="loud": must be debug, info, warn or error`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(name, test.value)

@@ -56,6 +56,8 @@ type Mistake struct {
 
 // Workflow is what a program knows of a workflow type that its catalogs name.
 type Workflow struct {
+	// Result is the result mode of tools that choose none, "" for the usual one.
+	Result ResultMode
 	// With is the JSON Schema of the tool's `with`.
 	With json.RawMessage
 	// Check finds what no schema can, once the schema fits. It may be nil.

@@ -362,6 +362,10 @@ func (f *file) tool(c cursor, at position, t *Tool, broken map[string]bool) {
 	}
 	wrong := decode(c, append(toolFields(), f.fileFields(c.node, files)...), t)
 	maps.Copy(wrong, broken)
+	known, isKnown := f.known[t.Workflow]
+	if t.Result == "" {
+		t.Result = known.Result
+	}
 	t.complete(check{skip: wrong, fail: func(p path, format string, args ...any) {
 		where, whole := c.node.locate(at, p), c.path.join(p)
 		if f.report.marked(whole) {
@@ -376,7 +380,7 @@ func (f *file) tool(c cursor, at position, t *Tool, broken map[string]bool) {
 		}
 		f.report.add(where, whole, format, args...)
 	}})
-	if known, ok := f.known[t.Workflow]; ok && !wrong["with"] {
+	if isKnown && !wrong["with"] {
 		f.workflow(known, c, t)
 	}
 }

@@ -42,3 +42,16 @@ func TestKnownWorkflowsAreChecked(t *testing.T) {
 	assert.NoError(t, parse("Deploy", "    with: {targets: [here]}\n"))
 	assert.NoError(t, parse("Unknown", "    with: {anything: [moon]}\n"))
 }
+
+func TestKnownWorkflowsHaveAResultModeOfTheirOwn(t *testing.T) {
+	known := Loader{Workflows: map[string]Workflow{"Deploy": {Result: ResultMCP, With: json.RawMessage(`{}`)}}}
+	for _, test := range []struct {
+		workflow, field string
+		want            ResultMode
+	}{{"Deploy", "", ResultMCP}, {"Deploy", "    result: text\n", ResultText}, {"Other", "", ResultAuto}} {
+		parsed, err := known.Parse("c.yaml", []byte("version: 1\ntools:\n  t:\n    taskQueue: q\n    workflow: "+test.workflow+"\n"+test.field))
+		require.NoError(t, err)
+		tool, _ := parsed.Tool("t")
+		assert.Equal(t, test.want, tool.Result)
+	}
+}
