@@ -136,6 +136,9 @@ func (t *httpTransport) serve(c echo.Context) error {
 	}
 	message, rpcErr := rpc.Decode(body)
 	if rpcErr != nil {
+		if t.isLegacy(r, message.Method, nil) { // sessions also take responses: the answers to their server's requests
+			return t.pass(c, t.sessions, body)
+		}
 		return t.fail(c, http.StatusBadRequest, message.ID, rpcErr)
 	}
 	request := &request{method: message.Method, owner: tasks.Anonymous}

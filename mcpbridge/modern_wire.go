@@ -29,9 +29,16 @@ type wireTask struct {
 	TTLMs          *int64                          `json:"ttlMs"`
 	PollIntervalMs int64                           `json:"pollIntervalMs,omitzero"`
 	InputRequests  map[string]signals.InputRequest `json:"inputRequests,omitzero"`
-	Result         *signals.ToolResult             `json:"result,omitzero"`
+	Result         *wireResult                     `json:"result,omitzero"`
 	Error          *signals.RPCError               `json:"error,omitzero"`
 	Meta           jsontext.Value                  `json:"_meta,omitzero"`
+}
+
+// wireResult is a CallToolResult inside a task. It is what tools/call would have returned, and every result of this
+// protocol names its type.
+type wireResult struct {
+	ResultType string `json:"resultType"`
+	signals.ToolResult
 }
 
 // wireTask is a task's metadata; [modern.encodeDetailed] adds what its status brings.
@@ -56,7 +63,10 @@ func (d *modern) wireTask(task *tasks.Task, resultType string) wireTask {
 // encodeDetailed is a GetTaskResult: a task with its open requests, its result or its error.
 func (d *modern) encodeDetailed(task *tasks.Task) ([]byte, error) {
 	w := d.wireTask(task, "complete")
-	w.InputRequests, w.Result, w.Error = task.InputRequests, task.Result, task.Error
+	w.InputRequests, w.Error = task.InputRequests, task.Error
+	if task.Result != nil {
+		w.Result = &wireResult{"complete", *task.Result}
+	}
 	return json.Marshal(w, json.Deterministic(true))
 }
 

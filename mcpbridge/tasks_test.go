@@ -35,7 +35,7 @@ func TestTaskRunsToItsResult(t *testing.T) {
 	assert.Equal(t, created.CreatedAt, working.CreatedAt)
 
 	done := f.untilStatus(created.TaskID, "completed")
-	assert.JSONEq(t, `{"content":[{"type":"text","text":"slept"}]}`, string(done.Result))
+	assert.JSONEq(t, `{"resultType":"complete","content":[{"type":"text","text":"slept"}]}`, string(done.Result))
 	assert.Equal(t, created.CreatedAt, done.CreatedAt)
 	require.NotNil(t, done.TTLMs)
 	assert.InDelta(t, (24 * time.Hour).Milliseconds(), *done.TTLMs, 20_000, "time to close and retention")
@@ -102,7 +102,7 @@ func TestQuestionIsAskedAndAnswered(t *testing.T) {
 	assert.Empty(t, f.get(id).InputRequests, "an acknowledged answer is visible at once")
 	decode[struct{}](t, f.update(id, `{"color-1":{"action":"accept","content":{"color":"red"}}}`))
 	done := f.untilStatus(id, "completed")
-	assert.JSONEq(t, `{"content":[{"type":"text","text":"blue"}]}`, string(done.Result), "the first answer wins")
+	assert.JSONEq(t, `{"resultType":"complete","content":[{"type":"text","text":"blue"}]}`, string(done.Result), "the first answer wins")
 	decode[struct{}](t, f.update(id, `{"color-1":{"action":"decline"}}`))
 }
 
@@ -139,9 +139,9 @@ func TestOutcomes(t *testing.T) {
 	newWorker(t, temporal, Fail)
 	f := newFront(t, temporal, mcpbridge.Options{}, tool(t, named("fail"), Fail))
 	for how, want := range map[string]struct{ status, content string }{
-		"result": {"completed", `{"content":[{"type":"text","text":"told to fail"}],"isError":true}`},
-		"typed":  {"completed", `{"content":[{"type":"text","text":"told to fail"}],"isError":true}`},
-		"plain":  {"completed", `{"content":[{"type":"text","text":"told to fail"}],"isError":true}`},
+		"result": {"completed", `{"resultType":"complete","content":[{"type":"text","text":"told to fail"}],"isError":true}`},
+		"typed":  {"completed", `{"resultType":"complete","content":[{"type":"text","text":"told to fail"}],"isError":true}`},
+		"plain":  {"completed", `{"resultType":"complete","content":[{"type":"text","text":"told to fail"}],"isError":true}`},
 		"rpc":    {"failed", `{"code":-31999,"message":"told to break","data":{"number":9007199254740993}}`},
 	} {
 		t.Run(how, func(t *testing.T) {
@@ -202,14 +202,14 @@ func TestResultsComeOutAsTheyWentIn(t *testing.T) {
 	f := newFront(t, temporal, mcpbridge.Options{}, modes...)
 	const object = `{"big":12345678901234567890,"text":"<é>","z":null,"a":1.50}`
 	for _, test := range []struct{ mode, value, want string }{
-		{"auto", `"plain"`, `{"content":[{"type":"text","text":"plain"}]}`},
-		{"auto", `12345678901234567890`, `{"content":[{"type":"text","text":"12345678901234567890"}]}`},
-		{"auto", `[1,2]`, `{"content":[{"type":"text","text":"[1,2]"}]}`},
-		{"auto", `null`, `{"content":[]}`},
-		{"text", `{"a":1}`, `{"content":[{"type":"text","text":"{\"a\":1}"}]}`},
-		{"json", `[1,2]`, `{"content":[{"type":"text","text":"[1,2]"}],"structuredContent":[1,2]}`},
-		{"mcp", `{"structuredContent":{"a":1}}`, `{"content":[],"structuredContent":{"a":1}}`},
-		{"mcp", `{"content":[{"type":"text","text":"x"}],"isError":true,"_meta":{"a/b":1}}`, `{"content":[{"type":"text","text":"x"}],"isError":true,"_meta":{"a/b":1}}`},
+		{"auto", `"plain"`, `{"resultType":"complete","content":[{"type":"text","text":"plain"}]}`},
+		{"auto", `12345678901234567890`, `{"resultType":"complete","content":[{"type":"text","text":"12345678901234567890"}]}`},
+		{"auto", `[1,2]`, `{"resultType":"complete","content":[{"type":"text","text":"[1,2]"}]}`},
+		{"auto", `null`, `{"resultType":"complete","content":[]}`},
+		{"text", `{"a":1}`, `{"resultType":"complete","content":[{"type":"text","text":"{\"a\":1}"}]}`},
+		{"json", `[1,2]`, `{"resultType":"complete","content":[{"type":"text","text":"[1,2]"}],"structuredContent":[1,2]}`},
+		{"mcp", `{"structuredContent":{"a":1}}`, `{"resultType":"complete","content":[],"structuredContent":{"a":1}}`},
+		{"mcp", `{"content":[{"type":"text","text":"x"}],"isError":true,"_meta":{"a/b":1}}`, `{"resultType":"complete","content":[{"type":"text","text":"x"}],"isError":true,"_meta":{"a/b":1}}`},
 	} {
 		id := f.create(test.mode, fmt.Sprintf(`{"value":%s}`, test.value)).TaskID
 		assert.JSONEq(t, test.want, string(f.untilStatus(id, "completed").Result), "%s of %s", test.mode, test.value)
