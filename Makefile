@@ -2,7 +2,7 @@ GO      ?= go
 LINT    := $(GO) tool -modfile=tools/lint/go.mod
 FUZZ    ?= 10s
 
-.PHONY: dev build test unit lint vuln bench fuzz
+.PHONY: dev build test unit temporal lint vuln bench fuzz
 
 dev: ## Temporal dev server, worker and MCP front end with the demo tools
 	$(GO) build -o bin/taskbridge ./cmd/taskbridge
@@ -13,10 +13,13 @@ build: ## bin/taskbridge
 
 test: lint vuln unit ## everything that has to pass; needs Go, git and npm
 
-unit: ## all tests with the race detector; the first run builds a Temporal dev server (6 to 9 minutes on 2 cores)
+unit: temporal ## all tests with the race detector
 	$(GO) test -race -timeout 40m ./...
 
-lint:
+temporal: ## the Temporal dev server; the first build takes 6 to 9 minutes on 2 cores
+	$(GO) run ./internal/devserver/prebuild
+
+lint: ## gofmt, go vet, golangci-lint
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "gofmt would change:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	$(GO) vet ./...
 	$(LINT) golangci-lint run
