@@ -284,3 +284,23 @@ func legacyPost(t *testing.T, endpoint, body string) {
 		require.NoError(t, response.Body.Close())
 	}
 }
+
+func TestAnOpenStreamDoesNotHoldUpTheEnd(t *testing.T) {
+	catalog, _ := pipelineCatalog(t, `[{name: one, run: ['true']}]`)
+	front, _ := startFrontEnd(t, catalog)
+	const listen = `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, front.endpoint(), strings.NewReader(listen))
+	require.NoError(t, err)
+	request.Header = http.Header{
+		"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
+		"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"subscriptions/listen"},
+	}
+	stream, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer func() { _ = stream.Body.Close() }()
+	require.Equal(t, http.StatusOK, stream.StatusCode)
+	begin := time.Now()
+	front.signal(os.Interrupt)
+	assert.Zero(t, front.wait())
+	assert.Less(t, time.Since(begin), 8*time.Second, "less than the grace for requests in flight")
+}

@@ -71,6 +71,8 @@ type Bridge struct {
 	server  *mcp.Server
 	modern  *modern
 	echo    *echo.Echo
+	// stopStreams ends the streams that the go-sdk serves.
+	stopStreams func()
 }
 
 // New makes a bridge. It does not talk to Temporal yet.
@@ -140,6 +142,7 @@ func (b *Bridge) Serve(ctx context.Context, listener net.Listener) error {
 		IdleTimeout:       idleTimeout,
 		ErrorLog:          slog.NewLogLogger(b.options.Logger.Handler(), slog.LevelWarn),
 	}
+	server.RegisterOnShutdown(b.stopStreams)
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	select {

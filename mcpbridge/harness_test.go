@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,6 +95,9 @@ func (f front) post(body string, header http.Header) response {
 	defer func() { _ = answer.Body.Close() }()
 	raw, err := io.ReadAll(answer.Body)
 	require.NoError(f.t, err)
+	if _, data, ok := strings.Cut(string(raw), "data: "); ok && strings.HasPrefix(answer.Header.Get("Content-Type"), "text/event-stream") {
+		raw = []byte(strings.TrimSpace(data)) // the base protocol answers on a stream, here with one message
+	}
 	result := response{Status: answer.StatusCode, Raw: string(raw)}
 	if len(raw) > 0 && raw[0] == '{' {
 		require.NoError(f.t, json.Unmarshal(raw, &result), result.Raw)

@@ -41,6 +41,9 @@ func (t *httpTransport) checkEnvelope(header http.Header, r *request) *rpc.Error
 		return rpc.Errorf(rpc.CodeInvalidParams, "params._meta has no io.modelcontextprotocol/clientCapabilities: send {} for none")
 	}
 	if member, value := r.mirroredName(); member != "" {
+		if value == "" && r.params.TaskID == nil {
+			return rpc.Errorf(rpc.CodeInvalidParams, "%s is missing", member)
+		}
 		if err := mirrors(header, "Mcp-Name", member, value); err != nil {
 			return err
 		}
@@ -67,18 +70,18 @@ func (r *request) mirroredName() (member, value string) {
 func mirrors(header http.Header, name, member, want string) *rpc.Error {
 	sent := header.Values(name)
 	if len(sent) == 0 {
-		return rpc.Errorf(rpc.CodeHeaderMismatch, "header %s is missing: it must repeat %s, %q", name, member, want)
+		return rpc.Errorf(rpc.CodeHeaderMismatch, "header %s is missing: it must repeat %s, %s", name, member, rpc.Clip(want))
 	}
 	value := strings.Trim(sent[0], " \t")
 	if name == "Mcp-Name" {
 		decoded, ok := decodeHeader(value)
 		if !ok {
-			return rpc.Errorf(rpc.CodeHeaderMismatch, "header %s has a broken base64 value %q", name, value)
+			return rpc.Errorf(rpc.CodeHeaderMismatch, "header %s has a value that is no plain ASCII nor valid =?base64?…?= of UTF-8", name)
 		}
 		value = decoded
 	}
 	if len(sent) > 1 || value != want {
-		return rpc.Errorf(rpc.CodeHeaderMismatch, "header %s is %q but %s is %q", name, strings.Join(sent, ", "), member, want)
+		return rpc.Errorf(rpc.CodeHeaderMismatch, "header %s is %s but %s is %s", name, rpc.Clip(strings.Join(sent, ", ")), member, rpc.Clip(want))
 	}
 	return nil
 }
@@ -86,6 +89,9 @@ func mirrors(header http.Header, name, member, want string) *rpc.Error {
 // decodeHeader decodes the form =?base64?…?= for values that no plain header can carry (Streamable HTTP, "Value
 // Encoding").
 func decodeHeader(value string) (string, bool) {
+	if strings.ContainsFunc(value, func(r rune) bool { return r != '\t' && (r < ' ' || r > '~') }) {
+		return "", false
+	}
 	encoded, ok := strings.CutPrefix(value, "=?base64?")
 	if !ok {
 		return value, true
@@ -122,7 +128,7 @@ func (t *httpTransport) checkParamHeaders(header http.Header, r *request) *rpc.E
 		}
 		decoded, ok := decodeHeader(strings.Trim(sent[0], " \t"))
 		if !ok || !sameValue(decoded, value) {
-			return rpc.Errorf(rpc.CodeHeaderMismatch, "header %s is %q but %s is %s", name, sent[0], member, value)
+			return rpc.Errorf(rpc.CodeHeaderMismatch, "header %s is %s but %s is %s", name, rpc.Clip(sent[0]), member, rpc.Clip(string(value)))
 		}
 	}
 	return nil
@@ -151,6 +157,10 @@ func sameValue(text string, value jsontext.Value) bool {
 		var s string
 		return stdjson.Unmarshal(value, &s) == nil && s == text
 	case '0':
+		const longest = 400 // digits; comparing longer ones by value takes time that a caller could abuse
+		if len(text) > longest || len(value) > longest || strings.Contains(text, "/") {
+			return text == string(value)
+		}
 		a, okA := new(big.Rat).SetString(text)
 		b, okB := new(big.Rat).SetString(string(value))
 		return okA && okB && a.Cmp(b) == 0

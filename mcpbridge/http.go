@@ -23,7 +23,12 @@ import (
 	"taskbridge/mcpbridge/tasks"
 )
 
-const readyTimeout = 3 * time.Second
+const (
+	readyTimeout = 3 * time.Second
+	// bodyTimeout is how long a client may take to send a request's body.
+	bodyTimeout = 30 * time.Second
+	usualBody   = 64 << 10
+)
 
 // httpTransport is the Streamable HTTP transport (MCP 2026-07-28): it checks what HTTP adds to a message and passes the
 // message to whoever serves it: the modern dialect, or the go-sdk for everything else and for older eras.
@@ -35,6 +40,9 @@ type httpTransport struct {
 	log      *slog.Logger
 	// stateless serves modern requests of the base protocol, sessions the eras before 2026-07-28.
 	stateless, sessions http.Handler
+	// stopping ends when the server shuts down, and with it the streams of the go-sdk, which end by nothing else.
+	stopping context.Context
+	stop     context.CancelFunc
 }
 
 // newHTTP is the Echo application: /mcp and the health probes.
@@ -47,6 +55,8 @@ func newHTTP(b *Bridge) (*echo.Echo, error) {
 		stateless: statelessHandler(b.server),
 		sessions:  sessionHandler(b.server, b.options),
 	}
+	transport.stopping, transport.stop = context.WithCancel(context.Background())
+	b.stopStreams = transport.stop
 	for _, origin := range b.options.AllowedOrigins {
 		parsed, err := url.Parse(origin)
 		if err != nil || parsed.Scheme == "" || parsed.Host == "" || parsed.Path != "" {
@@ -94,8 +104,10 @@ func (t *httpTransport) allows(origin, host string) bool {
 	if slices.Contains(t.origins, origin) {
 		return true
 	}
+	// A page may call the server that it came from. That its name is the one it calls proves nothing, as its owner could
+	// point that name here; an address or localhost nobody else can have.
 	parsed, err := url.Parse(origin)
-	return err == nil && parsed.Host == host
+	return err == nil && parsed.Host == host && (isLoopbackHost(host) || net.ParseIP(parsed.Hostname()) != nil)
 }
 
 func isLoopbackConnection(r *http.Request) bool {
@@ -124,13 +136,12 @@ func (t *httpTransport) serve(c echo.Context) error {
 			c.Response().Header().Set(echo.HeaderAllow, http.MethodPost)
 			return c.NoContent(http.StatusMethodNotAllowed)
 		}
-		t.sessions.ServeHTTP(c.Response(), r)
-		return nil
+		return t.pass(c, t.sessions, nil)
 	}
 	if media, _, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType)); err != nil || media != echo.MIMEApplicationJSON {
 		return t.fail(c, http.StatusUnsupportedMediaType, nil, rpc.Errorf(rpc.CodeInvalidRequest, "Content-Type must be application/json"))
 	}
-	body, err := readBody(r, t.maxBody)
+	body, err := t.readBody(c)
 	if err != nil {
 		return t.refuseBody(c, err)
 	}
@@ -156,6 +167,9 @@ func (t *httpTransport) serve(c echo.Context) error {
 		return t.fail(c, http.StatusBadRequest, message.ID, rpcErr)
 	}
 	if !t.modern.serves(request.method, request.params.Name) {
+		if rpcErr := checkID(message.ID); rpcErr != nil {
+			return t.fail(c, http.StatusBadRequest, message.ID, rpcErr)
+		}
 		decodeName(r.Header, request)
 		return t.pass(c, t.stateless, body)
 	}
@@ -180,7 +194,10 @@ func (t *httpTransport) isLegacy(r *http.Request, method string, meta *requestMe
 
 // pass hands a request to a handler of the go-sdk, with the body it has not seen yet.
 func (t *httpTransport) pass(c echo.Context, handler http.Handler, body []byte) error {
-	r := c.Request()
+	ctx, cancel := context.WithCancel(c.Request().Context())
+	defer cancel()
+	defer context.AfterFunc(t.stopping, cancel)()
+	r := c.Request().WithContext(ctx)
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	handler.ServeHTTP(c.Response(), r)
 	return nil
@@ -206,16 +223,21 @@ func httpStatus(err *rpc.Error) int {
 	return http.StatusOK
 }
 
-// readBody reads a whole body of at most limit bytes.
-func readBody(r *http.Request, limit int64) ([]byte, error) {
-	if r.ContentLength > limit {
-		return nil, &http.MaxBytesError{Limit: limit}
+// readBody reads a whole body of at most maxBody bytes, within bodyTimeout.
+func (t *httpTransport) readBody(c echo.Context) ([]byte, error) {
+	r := c.Request()
+	if r.ContentLength > t.maxBody {
+		return nil, &http.MaxBytesError{Limit: t.maxBody}
+	}
+	connection := http.NewResponseController(c.Response())
+	if err := connection.SetReadDeadline(time.Now().Add(bodyTimeout)); err == nil {
+		defer func() { _ = connection.SetReadDeadline(time.Time{}) }()
 	}
 	var body bytes.Buffer
-	if r.ContentLength > 0 {
-		body.Grow(int(r.ContentLength) + bytes.MinRead)
+	if r.ContentLength > 0 { // which is but a promise, so no more than a usual request is paid in advance
+		body.Grow(int(min(r.ContentLength, usualBody)) + bytes.MinRead)
 	}
-	_, err := body.ReadFrom(http.MaxBytesReader(nil, r.Body, limit))
+	_, err := body.ReadFrom(http.MaxBytesReader(nil, r.Body, t.maxBody))
 	return body.Bytes(), err
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/workflowservice/v1"
@@ -34,6 +35,7 @@ func TestBadInput(t *testing.T) {
 			}
 		}
 	}
+	queue := t.Name()
 	call := message("tools/call", `"name":"sleep","arguments":{"seconds":1}`)
 	for _, test := range []struct {
 		name, body   string
@@ -63,7 +65,9 @@ func TestBadInput(t *testing.T) {
 		{name: "method header in capitals", body: call, method: "TOOLS/CALL", tool: "sleep", status: 400, code: -32020},
 		{name: "no name header", body: call, method: "tools/call", status: 400, code: -32020, message: "header Mcp-Name is missing"},
 		{name: "wrong name header", body: call, method: "tools/call", tool: "other", status: 400, code: -32020, message: `header Mcp-Name is "other" but params.name is "sleep"`},
-		{name: "broken base64 name", body: call, method: "tools/call", tool: "=?base64?c2x!?=", status: 400, code: -32020, message: "broken base64"},
+		{name: "broken base64 name", body: call, method: "tools/call", tool: "=?base64?c2x!?=", status: 400, code: -32020, message: "no plain ASCII nor valid"},
+		{name: "name header in UTF-8", body: message("tools/call", `"name":"é"`), method: "tools/call", tool: "é", status: 400, code: -32020, message: "no plain ASCII"},
+		{name: "no tool name", body: message("tools/call", `"arguments":{}`), method: "tools/call", tool: "sleep", status: 400, code: -32602, message: "params.name is missing"},
 		{name: "two name headers", body: call, method: "tools/call", tool: "sleep", change: func(h http.Header) { h.Add("Mcp-Name", "sleep") }, status: 400, code: -32020},
 		{name: "task ID in another header", body: message("tasks/get", `"taskId":"a"`), method: "tasks/get", tool: "b", status: 400, code: -32020, message: "params.taskId"},
 		{name: "removed method", body: message("tasks/list", `"x":1`), method: "tasks/list", status: 404, code: -32601},
@@ -105,6 +109,9 @@ func TestBadInput(t *testing.T) {
 		"unknown argument":   {`{"seconds":1,"minutes":1}`, "minutes"},
 		"arguments an array": {`[1]`, "object"},
 		"arguments a string": {`"x"`, "object"},
+		"a million digits":   {`{"seconds":` + strings.Repeat("1", 1_000_000) + `}`, "too many digits"},
+		"a huge exponent":    {`{"seconds":1e999999999}`, "exponent"},
+		"many unknown names": {`{` + manyMembers(5000) + `}`, "… and "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := f
@@ -114,11 +121,11 @@ func TestBadInput(t *testing.T) {
 	}
 	t.Run("3 MiB of arguments", func(t *testing.T) {
 		f := newFront(t, temporal, mcpbridge.Options{}, tool(t, func(tool *catalog.Tool) {
-			tool.Name, tool.InputSchema = "echo", json.RawMessage(`{"type":"object","additionalProperties":true}`)
+			tool.Name, tool.TaskQueue, tool.InputSchema = "echo", queue, json.RawMessage(`{"type":"object","additionalProperties":true}`)
 		}, Echo))
 		assertToolError(t, f.call("echo", `{"data":"`+strings.Repeat("x", 3<<20)+`"}`), "Temporal takes at most 2097152")
 	})
-	count, err := temporal.CountWorkflow(t.Context(), &workflowservice.CountWorkflowExecutionsRequest{Query: fmt.Sprintf("TaskQueue = %q", t.Name())})
+	count, err := temporal.CountWorkflow(t.Context(), &workflowservice.CountWorkflowExecutionsRequest{Query: fmt.Sprintf("TaskQueue = %q", queue)})
 	require.NoError(t, err)
 	assert.Zero(t, count.GetCount(), "nothing was started")
 }
@@ -152,6 +159,57 @@ func TestIDsComeBackAsSent(t *testing.T) {
 		body := strings.Replace(message("tasks/get", `"taskId":"x"`), `"id":7`, `"id":`+id, 1)
 		assert.Contains(t, f.post(body, headers("tasks/get", "x")).Raw, `"id":`+id+`,`)
 	}
+	for _, method := range []string{"tools/list", "server/discover"} {
+		for _, id := range []string{`0`, `-1`, `"1"`, `9007199254740992`, `-9007199254740992`} {
+			body := strings.Replace(message(method, `"x":1`), `"id":7`, `"id":`+id, 1)
+			answer := f.post(body, headers(method, ""))
+			assert.Nil(t, answer.Error, answer.Raw)
+			assert.Equal(t, id, string(answer.ID), answer.Raw)
+		}
+		for _, id := range []string{`9007199254740993`, `-123456789012345678901234567890`} {
+			body := strings.Replace(message(method, `"x":1`), `"id":7`, `"id":`+id, 1)
+			answer := f.post(body, headers(method, ""))
+			assertError(t, answer, http.StatusBadRequest, -32600, "outside ±2^53")
+			assert.Equal(t, id, string(answer.ID))
+		}
+	}
+}
+
+func manyMembers(n int) string {
+	members := make([]string, n)
+	for i := range members {
+		members[i] = fmt.Sprintf(`"x%d":0`, i)
+	}
+	return strings.Join(members, ",")
+}
+
+func TestToolsAreListedInPages(t *testing.T) {
+	var tools []func(*mcpbridge.Bridge) error
+	for _, name := range []string{"e", "b", "d", "a", "c"} {
+		tools = append(tools, tool(t, named(name), Sleep))
+	}
+	f := newFront(t, testenv.Client(t), mcpbridge.Options{ServerOptions: &mcp.ServerOptions{PageSize: 2}}, tools...)
+	var names []string
+	for cursor := ""; ; {
+		params := map[string]any{}
+		if cursor != "" {
+			params["cursor"] = cursor
+		}
+		answer := f.send("tools/list", params)
+		page := decode[struct {
+			Tools      []struct{ Name string }
+			NextCursor string
+		}](t, answer)
+		assert.LessOrEqual(t, len(page.Tools), 2)
+		for _, tool := range page.Tools {
+			names = append(names, tool.Name)
+		}
+		if cursor = page.NextCursor; cursor == "" {
+			break
+		}
+	}
+	assert.Equal(t, []string{"a", "b", "c", "d", "e"}, names)
+	assertError(t, f.send("tools/list", map[string]any{"cursor": "nonsense"}), http.StatusBadRequest, -32602, "")
 }
 
 func TestEncodedNameHeader(t *testing.T) {
@@ -237,6 +295,8 @@ func TestParamHeaders(t *testing.T) {
 		{`{"count":42}`, "", "43", false},
 		{`{}`, "us-west1", "", false},
 		{`{"region":null}`, "x", "", false},
+		{`{"region":"Zürich"}`, "Zürich", "", false},
+		{`{"count":42}`, "", "42/1", false},
 	} {
 		h := headers("tools/call", "echo")
 		for name, value := range map[string]string{"Mcp-Param-Region": test.region, "Mcp-Param-Count": test.count} {

@@ -164,6 +164,9 @@ func (d *modern) call(ctx context.Context, r *request) ([]byte, *rpc.Error) {
 		return nil, missingCapability("extensions", tasksExtension)
 	}
 	arguments := stdjson.RawMessage(r.params.Arguments)
+	if size := len(arguments); size > tasks.MaxPayload {
+		return d.encodeResult(toolError("the arguments have %d bytes and Temporal takes at most %d: pass a reference to the data, such as a URL or a path, instead of the data", size, tasks.MaxPayload))
+	}
 	if err := tool.ValidateArguments(arguments); err != nil {
 		return d.encodeResult(toolError("%v", err))
 	}
@@ -223,7 +226,7 @@ func (d *modern) finish(ctx context.Context, owner string, task *tasks.Task) ([]
 		return nil, &rpc.Error{Code: task.Error.Code, Message: task.Error.Message, Data: dataOf(task.Error)}
 	case tasks.InputRequired:
 		d.abandon(ctx, owner, task)
-		return d.encodeResult(toolError("the tool asked for input, which it can only get from a client that declares the extension %s; the workflow was cancelled", tasksExtension))
+		return d.encodeResult(toolError("the tool asked for input, which only a task can get (extension %s), and this call was not made as one; the workflow was cancelled", tasksExtension))
 	default:
 		return d.encodeResult(toolError("the tool's workflow was %s", task.StatusMessage))
 	}
@@ -231,10 +234,8 @@ func (d *modern) finish(ctx context.Context, owner string, task *tasks.Task) ([]
 
 func (d *modern) follow(ctx context.Context, owner string, task *tasks.Task) (*tasks.Task, *rpc.Error) {
 	now, err := d.service.Await(ctx, owner, task.ID)
-	if ctx.Err() != nil {
-		d.abandon(ctx, owner, task)
-	}
 	if err != nil {
+		d.abandon(ctx, owner, task)
 		return nil, taskError("tools/call", err)
 	}
 	return now, nil

@@ -89,6 +89,8 @@ func TestQuestionIsAskedAndAnswered(t *testing.T) {
 		{`{"color-1":{"action":"accept"}}`, `no "content"`},
 		{`{"color-1":{"action":"accept","content":{"count":1}}}`, "color"},
 		{`{"color-1":{"action":"accept","content":{"color":7}}}`, "color"},
+		{`{"color-1":{"action":"accept","content":{"color":"red","COLOR":"blue"}}}`, `did you mean "color"?`},
+		{`{"color-1":{"action":"accept","content":{"color":"` + strings.Repeat("x", 3<<20) + `"}}}`, "Temporal takes at most 2097152"},
 		{`[]`, "must be an object"},
 		{`null`, "must be an object"},
 	} {
@@ -205,6 +207,8 @@ func TestResultsComeOutAsTheyWentIn(t *testing.T) {
 		{"auto", `"plain"`, `{"resultType":"complete","content":[{"type":"text","text":"plain"}]}`},
 		{"auto", `12345678901234567890`, `{"resultType":"complete","content":[{"type":"text","text":"12345678901234567890"}]}`},
 		{"auto", `[1,2]`, `{"resultType":"complete","content":[{"type":"text","text":"[1,2]"}]}`},
+		{"auto", `{}`, `{"resultType":"complete","content":[{"type":"text","text":"{}"}],"structuredContent":{}}`},
+		{"json", `""`, `{"resultType":"complete","content":[{"type":"text","text":""}],"structuredContent":""}`},
 		{"auto", `null`, `{"resultType":"complete","content":[]}`},
 		{"text", `{"a":1}`, `{"resultType":"complete","content":[{"type":"text","text":"{\"a\":1}"}]}`},
 		{"json", `[1,2]`, `{"resultType":"complete","content":[{"type":"text","text":"[1,2]"}],"structuredContent":[1,2]}`},

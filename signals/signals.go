@@ -45,7 +45,7 @@ type TaskState struct {
 // roots/list (MCP 2026-07-28, Multi Round-Trip Requests, "InputRequests").
 type InputRequest struct {
 	Method string          `json:"method"`
-	Params json.RawMessage `json:"params,omitempty"`
+	Params json.RawMessage `json:"params,omitzero"`
 }
 
 // Methods an [InputRequest] may have.
@@ -92,7 +92,7 @@ type ToolResult struct {
 	// Content blocks, each a JSON object with a "type"; see [Text].
 	Content []json.RawMessage `json:"content"`
 	// StructuredContent is any JSON value; it should match the tool's output schema, if there is one.
-	StructuredContent json.RawMessage `json:"structuredContent,omitempty"`
+	StructuredContent json.RawMessage `json:"structuredContent,omitzero"`
 	// IsError says that the tool ran and failed; the content tells why.
 	IsError bool                       `json:"isError,omitzero"`
 	Meta    map[string]json.RawMessage `json:"_meta,omitempty"`
@@ -112,7 +112,7 @@ func Text(text string) json.RawMessage {
 type RPCError struct {
 	Code    int64           `json:"code"`
 	Message string          `json:"message"`
-	Data    json.RawMessage `json:"data,omitempty"`
+	Data    json.RawMessage `json:"data,omitzero"`
 }
 
 func (e *RPCError) Error() string {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 
+	exact "github.com/go-json-experiment/json" // tells names apart that differ in case, and refuses duplicates
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.temporal.io/sdk/workflow"
 
@@ -121,21 +122,21 @@ func (p *Pending[T]) decode(raw json.RawMessage) (Answer[T], error) {
 		content = json.RawMessage("{}")
 	}
 	var instance map[string]any
-	if err := json.Unmarshal(content, &instance); err != nil {
+	if err := exact.Unmarshal(content, &instance); err != nil {
 		return answer, fmt.Errorf("content is not an object: %w", err)
 	}
 	if err := p.schema.Validate(instance); err != nil {
 		return answer, err
 	}
-	if json.Unmarshal(content, &answer.Content) == nil {
+	if exact.Unmarshal(content, &answer.Content) == nil {
 		return answer, nil
 	}
-	// To JSON Schema 3.0 is an integer, to encoding/json it is none.
+	// To JSON Schema 3.0 is an integer, to a decoder it is none.
 	plain, err := json.Marshal(instance)
 	if err != nil {
 		return answer, err
 	}
-	return answer, json.Unmarshal(plain, &answer.Content)
+	return answer, exact.Unmarshal(plain, &answer.Content)
 }
 
 func decodeElicitResult(raw json.RawMessage) (Action, json.RawMessage, error) {
@@ -143,7 +144,7 @@ func decodeElicitResult(raw json.RawMessage) (Action, json.RawMessage, error) {
 		Action  Action          `json:"action"`
 		Content json.RawMessage `json:"content"`
 	}
-	if err := json.Unmarshal(raw, &result); err != nil {
+	if err := exact.Unmarshal(raw, &result); err != nil {
 		return "", nil, fmt.Errorf("answer is not an object: %w", err)
 	}
 	switch result.Action {

@@ -337,3 +337,19 @@ func TestResultsThatAreNoneAreErrors(t *testing.T) {
 	require.ErrorContains(t, run.GetWorkflowError(), "result of roots/list")
 	assert.Empty(t, run.published[len(run.published)-1].InputRequests)
 }
+
+func TestNamesAreExact(t *testing.T) {
+	run := newTaskRun(t, func(ctx workflow.Context, task *workflows.Task) (workflows.Answer[approval], error) {
+		return workflows.Elicit[approval](ctx, task, workflows.Question{Message: "Go on?"})
+	})
+	run.answers = map[string]string{
+		"question-1": `{"action":"decline","ACTION":"accept","content":{"approve":true}}`,
+	}
+	assert.Equal(t, workflows.Answer[approval]{Action: workflows.Decline}, result[workflows.Answer[approval]](run, nil))
+
+	run = newTaskRun(t, func(ctx workflow.Context, task *workflows.Task) (workflows.Answer[approval], error) {
+		return workflows.Elicit[approval](ctx, task, workflows.Question{Message: "Go on?"})
+	})
+	run.answers = map[string]string{"question-1": `{"action":"accept","content":{"approve":false,"Approve":true}}`}
+	assert.False(t, result[workflows.Answer[approval]](run, nil).Content.Approve)
+}

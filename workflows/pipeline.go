@@ -155,6 +155,9 @@ func (r *pipelineRun) ask(ctx workflow.Context, step Step, result *StepResult) {
 	switch {
 	case err != nil:
 		result.Status, result.Message = StepFailed, err.Error()
+	case size(answer.Content) > maxAnswerBytes:
+		answer.Content = nil
+		result.Status, result.Message = StepFailed, fmt.Sprintf("the answer has more than %d bytes", maxAnswerBytes)
 	case !answer.Accepted():
 		result.Status, result.Message = StepDeclined, fmt.Sprintf("%s was declined (%s)", step.Name, answer.Action)
 	case string(answer.Content["approve"]) == "false":
@@ -167,9 +170,20 @@ func (r *pipelineRun) ask(ctx workflow.Context, step Step, result *StepResult) {
 	}
 }
 
+// maxAnswerBytes is far below what an environment variable holds, and lets a result hold many answers.
+const maxAnswerBytes = 32 << 10
+
+func size(answer map[string]json.RawMessage) int {
+	bytes := 0
+	for name, value := range answer {
+		bytes += len(name) + len(value)
+	}
+	return bytes
+}
+
 var approvalSchema = json.RawMessage(`{"type":"object","properties":{` +
 	`"approve":{"type":"boolean","title":"Approve","description":"Go on with the pipeline","default":true},` +
-	`"comment":{"type":"string","title":"Comment"}},"required":["approve"]}`)
+	`"comment":{"type":"string","title":"Comment","maxLength":2000}},"required":["approve"]}`)
 
 // command runs a step's command until it succeeds or its retries are used up.
 func (r *pipelineRun) command(ctx workflow.Context, step Step, label string, result *StepResult) {

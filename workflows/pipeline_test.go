@@ -412,7 +412,7 @@ func TestAnApprovalHasAForm(t *testing.T) {
 	}
 	assert.JSONEq(t, `{"mode":"form","message":"Deploy?","requestedSchema":{"type":"object","properties":{
 		"approve":{"type":"boolean","title":"Approve","description":"Go on with the pipeline","default":true},
-		"comment":{"type":"string","title":"Comment"}},"required":["approve"]}}`, string(asked.Params))
+		"comment":{"type":"string","title":"Comment","maxLength":2000}},"required":["approve"]}}`, string(asked.Params))
 }
 
 func TestAnswersReachLaterCommandsAsVariables(t *testing.T) {

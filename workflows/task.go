@@ -3,6 +3,8 @@
 package workflows
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -30,10 +32,17 @@ type Task struct {
 
 // question is one input request from its issue until its asker has read the answer.
 type question struct {
-	Key    string                `json:"key"`
-	Name   string                `json:"name"`
-	Answer json.RawMessage       `json:"answer,omitempty"`
-	req    *signals.InputRequest // nil while carried over and not yet asked again
+	Key  string `json:"key"`
+	Name string `json:"name"`
+	// Request is a digest of what is asked: an answer counts for nothing else.
+	Request string                `json:"request"`
+	Answer  json.RawMessage       `json:"answer,omitempty"`
+	req     *signals.InputRequest // nil while carried over and not yet asked again
+}
+
+func digest(req signals.InputRequest) string {
+	sum := sha256.Sum256(append([]byte(req.Method+"\n"), req.Params...))
+	return hex.EncodeToString(sum[:])
 }
 
 // Carry is what a task takes along when its workflow continues as new: the key counter, so that keys stay unique, and
@@ -77,22 +86,27 @@ func (t *Task) Status(ctx workflow.Context, format string, args ...any) {
 }
 
 // Carry returns what the next run needs for [NewTask]. Call it last, right before workflow.NewContinueAsNewError.
-// Questions that are still open keep their keys when the next run asks again under the same names.
+// Questions that are still open keep their keys when the next run asks the same again under the same names. Those that no
+// run asks again are forgotten, but not an answer that nobody has read.
 func (t *Task) Carry(ctx workflow.Context) *Carry {
 	t.acceptAll(ctx)
-	return &Carry{NextKey: t.nextKey, Questions: t.questions}
+	forgotten := func(q *question) bool { return q.req == nil && q.Answer == nil }
+	return &Carry{NextKey: t.nextKey, Questions: slices.DeleteFunc(slices.Clone(t.questions), forgotten)}
 }
 
-// issue opens an input request. A question that the run before left open or unread under the same name goes on under
-// its old key, with its answer if there is one.
+// issue opens an input request. The same question, if the run before left it open or unread under the same name, goes on
+// under its old key, with its answer if there is one.
 func (t *Task) issue(ctx workflow.Context, name string, req signals.InputRequest) *question {
-	carried := slices.IndexFunc(t.questions, func(q *question) bool { return q.req == nil && q.Name == name })
+	request := digest(req)
+	carried := slices.IndexFunc(t.questions, func(q *question) bool {
+		return q.req == nil && q.Name == name && q.Request == request
+	})
 	var q *question
 	if carried >= 0 {
 		q = t.questions[carried]
 	} else {
 		t.nextKey++
-		q = &question{Key: fmt.Sprintf("%s-%d", name, t.nextKey), Name: name}
+		q = &question{Key: fmt.Sprintf("%s-%d", name, t.nextKey), Name: name, Request: request}
 		t.questions = append(t.questions, q)
 	}
 	q.req = &req

@@ -379,3 +379,20 @@ func TestResults(t *testing.T) {
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"content":[{"type":"text","text":"no disk"}],"isError":true}`, string(failure))
 }
+
+func TestAnAnswerCountsForTheSameQuestionOnly(t *testing.T) {
+	ask := func(message string) func(workflow.Context, *workflows.Task) (string, error) {
+		return func(ctx workflow.Context, task *workflows.Task) (string, error) {
+			if _, err := workflows.Ask[approval](ctx, task, workflows.Question{Name: "deploy", Message: message}); err != nil {
+				return "", err
+			}
+			return "", continueAsNew(ctx, task)
+		}
+	}
+	first := newTaskRun(t, ask("Deploy 1?"))
+	carry := carried(first, nil)
+	second := newTaskRun(t, ask("Deploy 2?"))
+	assert.Equal(t, 2, carried(second, carry).NextKey, "another question has another key")
+	again := newTaskRun(t, ask("Deploy 1?"))
+	assert.Equal(t, 1, carried(again, carry).NextKey, "the same goes on under its own")
+}

@@ -33,6 +33,9 @@ func (v Violation) String() string {
 	return v.Pointer + ": " + v.Message
 }
 
+// shownViolations is how many mistakes anybody corrects at once.
+const shownViolations = 20
+
 // Error lists the violations, one a line when there are several.
 func (e *ArgumentError) Error() string {
 	if len(e.Violations) == 1 {
@@ -40,8 +43,11 @@ func (e *ArgumentError) Error() string {
 	}
 	var b strings.Builder
 	b.WriteString("invalid arguments:")
-	for _, v := range e.Violations {
+	for _, v := range e.Violations[:min(len(e.Violations), shownViolations)] {
 		b.WriteString("\n- " + v.String())
+	}
+	if more := len(e.Violations) - shownViolations; more > 0 {
+		fmt.Fprintf(&b, "\n… and %d more", more)
 	}
 	return b.String()
 }
@@ -127,13 +133,19 @@ func absent(args json.RawMessage) bool {
 
 var exponent = regexp.MustCompile(`[eE][+-]?0*([0-9]+)$`)
 
-// maxExponent is beyond every floating-point number in use. Exact arithmetic on larger ones would take the memory and
+// maxExponent and maxDigits are beyond every number in use. Exact arithmetic on larger ones would take the memory and
 // time that a caller asks for with a few bytes.
-const maxExponent = 400
+const (
+	maxExponent = 400
+	maxDigits   = 400
+)
 
 func hugeNumbers(n *node, at path) []violation {
 	var found []violation
 	if n.kind == numberNode {
+		if len(n.text) > maxDigits {
+			return []violation{{at, "the number has too many digits"}}
+		}
 		if m := exponent.FindStringSubmatch(n.text); m != nil {
 			if e, err := strconv.Atoi(m[1]); err != nil || e > maxExponent {
 				found = append(found, violation{at, "the exponent is out of range"})

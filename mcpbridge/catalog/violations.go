@@ -57,7 +57,7 @@ func (v *violations) add(e *jsonschema.ValidationError) {
 			v.fail(where.with(name), "is required")
 		}
 	case *kind.AdditionalProperties:
-		for _, name := range k.Properties {
+		for _, name := range k.Properties[:min(len(k.Properties), 5*shownViolations)] { // finding a similar name takes time
 			v.fail(where.with(name), "%s", v.notKnown(where, name))
 		}
 	case *kind.PropertyNames:

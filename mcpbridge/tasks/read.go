@@ -35,13 +35,13 @@ func (s *Service) read(ctx context.Context, workflow, id string) (*Task, error) 
 	memo := info.GetMemo().GetFields()
 	meta, state := s.meta(memo, info), s.state(memo)
 
-	task := &Task{ID: id, UpdatedAt: meta.CreatedAt, runID: info.GetExecution().GetRunId()}
+	task := &Task{ID: id, UpdatedAt: meta.CreatedAt, runID: info.GetExecution().GetRunId(), stateAt: state.UpdatedAt}
 	task.describe(meta)
 	if state.UpdatedAt.After(task.UpdatedAt) {
 		task.UpdatedAt = state.UpdatedAt
 	}
 	if info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		s.live(task, workflow, state, description)
+		s.live(task, state, description)
 		task.TTL = liveTTL(description.GetExecutionConfig().GetWorkflowExecutionTimeout().AsDuration(), meta)
 		return task, nil
 	}
@@ -71,7 +71,7 @@ func (t *Task) expiresBy(now time.Time, ttl time.Duration) bool {
 }
 
 func (t *Task) describe(meta signals.Meta) {
-	t.Tool, t.CreatedAt, t.cancel = meta.Tool, meta.CreatedAt, meta.Cancel
+	t.CreatedAt, t.cancel = meta.CreatedAt, meta.Cancel
 	t.PollInterval = time.Duration(meta.PollIntervalMs) * time.Millisecond
 }
 
@@ -101,9 +101,9 @@ func (s *Service) decode(payload *commonpb.Payload, into any) bool {
 }
 
 // live fills in a running task.
-func (s *Service) live(task *Task, workflow string, state signals.TaskState, d *workflowservice.DescribeWorkflowExecutionResponse) {
+func (s *Service) live(task *Task, state signals.TaskState, d *workflowservice.DescribeWorkflowExecutionResponse) {
 	task.Status = Working
-	task.InputRequests = s.open(workflow, state.InputRequests)
+	task.InputRequests = s.open(task.runID, state.InputRequests)
 	if len(task.InputRequests) > 0 {
 		task.Status = InputRequired
 	}
@@ -111,11 +111,11 @@ func (s *Service) live(task *Task, workflow string, state signals.TaskState, d *
 }
 
 // open is requests without those that were answered through this process a moment ago.
-func (s *Service) open(workflow string, requests map[string]signals.InputRequest) map[string]signals.InputRequest {
+func (s *Service) open(runID string, requests map[string]signals.InputRequest) map[string]signals.InputRequest {
 	if len(requests) == 0 {
 		return nil
 	}
-	answered, ok := s.answered.GetIfPresent(workflow)
+	answered, ok := s.answered.GetIfPresent(runID)
 	if !ok {
 		return requests
 	}

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -24,8 +26,8 @@ import (
 )
 
 const (
-	// MaxArguments is the size above which Temporal refuses a workflow's arguments, in bytes.
-	MaxArguments = 2 << 20
+	// MaxPayload is the size above which Temporal refuses a workflow's arguments or a signal, in bytes.
+	MaxPayload = 2 << 20
 	// maxTaskID keeps workflow IDs well below Temporal's limit of 1000 bytes.
 	maxTaskID = 256
 
@@ -95,14 +97,20 @@ func New(temporalClient client.Client, o Options) (*Service, error) {
 
 // weight is about what a closed task costs in memory, its encoded form included, in bytes.
 func weight(workflowID string, t *Task) uint32 {
-	bytes := 1024 + len(workflowID)
+	content := len(t.StatusMessage)
+	if t.Error != nil {
+		content += len(t.Error.Message) + len(t.Error.Data)
+	}
 	if t.Result != nil {
-		bytes += 2 * len(t.Result.StructuredContent)
+		content += len(t.Result.StructuredContent)
 		for _, block := range t.Result.Content {
-			bytes += 2 * len(block)
+			content += len(block)
+		}
+		for name, value := range t.Result.Meta {
+			content += len(name) + len(value)
 		}
 	}
-	return uint32(min(bytes, closedTaskBytes))
+	return uint32(min(1024+len(workflowID)+2*content, closedTaskBytes))
 }
 
 // Check asks Temporal for the namespace. It returns nil when Temporal is there and the namespace exists, else an error
@@ -136,7 +144,7 @@ type Start struct {
 
 // Create starts a task's workflow and returns once Temporal has it, so that a Get by anyone finds it.
 func (s *Service) Create(ctx context.Context, owner string, start Start) (*Task, error) {
-	if err := checkSize(start.Arguments); err != nil {
+	if err := checkSize("arguments", slices.Values(start.Arguments)); err != nil {
 		return nil, err
 	}
 	if start.ID == "" {
@@ -187,13 +195,14 @@ func (s *Service) retention(tool *catalog.Tool) time.Duration {
 	return tool.Retention
 }
 
-func checkSize(arguments []json.RawMessage) error {
+// checkSize refuses what Temporal would: what names it.
+func checkSize(what string, values iter.Seq[json.RawMessage]) error {
 	size := 0
-	for _, argument := range arguments {
-		size += len(argument)
+	for value := range values {
+		size += len(value)
 	}
-	if size > MaxArguments {
-		return invalidInput("the arguments have %d bytes and Temporal takes at most %d: pass a reference to the data, such as a URL or a path, instead of the data", size, MaxArguments)
+	if size > MaxPayload {
+		return invalidInput("the %s have %d bytes and Temporal takes at most %d: pass a reference to the data, such as a URL or a path, instead of the data", what, size, MaxPayload)
 	}
 	return nil
 }
@@ -241,6 +250,9 @@ func (s *Service) Answer(ctx context.Context, owner, id string, responses map[st
 	if len(answers) == 0 {
 		return nil
 	}
+	if err := checkSize("responses", maps.Values(answers)); err != nil {
+		return err
+	}
 	workflow := workflowID(owner, id)
 	err = s.temporal.SignalWorkflow(ctx, workflow, "", signals.InputSignal, signals.Input{Responses: answers})
 	var gone *serviceerror.NotFound
@@ -250,13 +262,13 @@ func (s *Service) Answer(ctx context.Context, owner, id string, responses map[st
 	if err != nil {
 		return fmt.Errorf("signal workflow: %w", unavailable(err))
 	}
-	s.markAnswered(workflow, answers)
+	s.markAnswered(task.runID, answers)
 	return nil
 }
 
-// markAnswered lets the next read through this process know about answers that the workflow has not yet taken.
-func (s *Service) markAnswered(workflow string, answers map[string]json.RawMessage) {
-	s.answered.Compute(workflow, func(before map[string]bool, _ bool) (map[string]bool, otter.ComputeOp) {
+// markAnswered lets the next read through this process know about answers that a run has not yet taken.
+func (s *Service) markAnswered(runID string, answers map[string]json.RawMessage) {
+	s.answered.Compute(runID, func(before map[string]bool, _ bool) (map[string]bool, otter.ComputeOp) {
 		keys := maps.Clone(before)
 		if keys == nil {
 			keys = map[string]bool{}
@@ -294,40 +306,34 @@ func (s *Service) Cancel(ctx context.Context, owner, id string) error {
 
 // Await follows a task until it is terminal or input_required, or ctx ends.
 func (s *Service) Await(ctx context.Context, owner, id string) (*Task, error) {
-	for runID := ""; ; {
+	for {
 		task, err := s.Get(ctx, owner, id)
 		if err != nil || task.Status != Working {
 			return task, err
 		}
-		if runID == "" {
-			runID = task.runID
-		}
-		if runID, err = s.nextChange(ctx, workflowID(owner, id), runID, task); err != nil {
+		if err := s.nextChange(ctx, workflowID(owner, id), task); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// nextChange follows the history of a run until it says more than task does: a newer state or the run's end. It returns
-// the run to follow next.
-func (s *Service) nextChange(ctx context.Context, workflow, runID string, task *Task) (string, error) {
-	history := s.temporal.GetWorkflowHistory(ctx, workflow, runID, true, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+// nextChange follows the history of a task's newest run until it says more than the task does: open input requests in a
+// newer state, or the end of the run.
+func (s *Service) nextChange(ctx context.Context, workflow string, task *Task) error {
+	history := s.temporal.GetWorkflowHistory(ctx, workflow, task.runID, true, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for history.HasNext() {
 		event, err := history.Next()
 		if err != nil {
-			return "", unavailable(err)
+			return unavailable(err)
 		}
 		if modified := event.GetWorkflowPropertiesModifiedEventAttributes(); modified != nil {
 			state := s.state(modified.GetUpsertedMemo().GetFields())
-			if len(state.InputRequests) > 0 && state.UpdatedAt.After(task.UpdatedAt) {
-				return runID, nil
+			if len(state.InputRequests) > 0 && state.UpdatedAt.After(task.stateAt) {
+				return nil
 			}
 		}
-		if next := event.GetWorkflowExecutionContinuedAsNewEventAttributes(); next != nil {
-			return next.GetNewExecutionRunId(), nil
-		}
 	}
-	return runID, ctx.Err()
+	return ctx.Err()
 }
 
 // workflowID is where a task lives. An owner has no colon, so that one owner's IDs never reach into another's.
@@ -353,7 +359,7 @@ func unavailable(err error) error {
 		limited *serviceerror.ResourceExhausted
 	)
 	if errors.As(err, &down) || errors.As(err, &slow) || errors.As(err, &limited) {
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return fmt.Errorf("%w: %w", errUnavailable, err)
 	}
 	return err
 }

@@ -32,7 +32,6 @@ func (s Status) Terminal() bool {
 // Task is the state of a task at one moment. It is shared between readers and must not be changed.
 type Task struct {
 	ID            string
-	Tool          string
 	Status        Status
 	StatusMessage string
 	CreatedAt     time.Time
@@ -48,6 +47,7 @@ type Task struct {
 
 	cancel    string // signals.Meta.Cancel
 	runID     string
+	stateAt   time.Time // when the workflow last spoke, by its own clock; zero if it never did
 	encodings sync.Map
 }
 
@@ -73,8 +73,8 @@ func (t *Task) expired(now time.Time) bool {
 // ErrNotFound says that there is no such task for this owner: unknown, expired, deleted, or another caller's.
 var ErrNotFound = errors.New("task not found")
 
-// ErrUnavailable says that Temporal does not answer; the same request may succeed later.
-var ErrUnavailable = errors.New("temporal is not available")
+// errUnavailable says that Temporal does not answer; the same request may succeed later.
+var errUnavailable = errors.New("temporal is not available")
 
 // InvalidInputError says that what the client sent cannot be used; nothing has been done with it.
 type InvalidInputError struct{ Reason string }

@@ -70,7 +70,7 @@ func Decode(body []byte) (Message, *Error) {
 	message := Message{Params: raw.Params}
 	if raw.ID != nil {
 		if !validID(raw.ID) {
-			return message, Errorf(CodeInvalidRequest, "id must be a string or an integer, not %s", clip(raw.ID))
+			return message, Errorf(CodeInvalidRequest, "id must be a string or an integer, not %s", Clip(string(raw.ID)))
 		}
 		message.ID = raw.ID
 	}
@@ -87,7 +87,7 @@ func Decode(body []byte) (Message, *Error) {
 		return message, Errorf(CodeInvalidRequest, "method: %v", err)
 	}
 	if raw.Params != nil && raw.Params.Kind() != '{' {
-		return message, Errorf(CodeInvalidRequest, "params must be an object, not %s", clip(raw.Params))
+		return message, Errorf(CodeInvalidRequest, "params must be an object, not %s", Clip(string(raw.Params)))
 	}
 	return message, nil
 }
@@ -141,12 +141,13 @@ func validID(id jsontext.Value) bool {
 	return false
 }
 
-func clip(value jsontext.Value) string {
-	const most = 40
-	if len(value) > most {
-		return strconv.Quote(string(value[:most])) + "…"
+// Clip quotes the beginning of what a client sent, for an error message.
+func Clip(text string) string {
+	const most = 100
+	if len(text) > most {
+		return strconv.Quote(text[:most]) + "…"
 	}
-	return string(value)
+	return strconv.Quote(text)
 }
 
 // ResultResponse is the response with an already encoded result.

@@ -27,13 +27,13 @@ func TestDecode(t *testing.T) {
 		{name: "duplicate member", body: `{"jsonrpc":"2.0","id":1,"id":2,"method":"m"}`, code: CodeParseError},
 		{name: "batch", body: ` [{"jsonrpc":"2.0","id":1,"method":"m"}]`, code: CodeInvalidRequest},
 		{name: "scalar", body: `"x"`, code: CodeInvalidRequest, message: "a message must be a JSON object"},
-		{name: "null id", body: `{"jsonrpc":"2.0","id":null,"method":"m"}`, code: CodeInvalidRequest, message: "id must be a string or an integer, not null"},
+		{name: "null id", body: `{"jsonrpc":"2.0","id":null,"method":"m"}`, code: CodeInvalidRequest, message: "id must be a string or an integer, not \"null\""},
 		{name: "fractional id", body: `{"jsonrpc":"2.0","id":1.5,"method":"m"}`, code: CodeInvalidRequest},
 		{name: "object id", body: `{"jsonrpc":"2.0","id":{},"method":"m"}`, code: CodeInvalidRequest},
 		{name: "wrong version", body: `{"jsonrpc":"1.0","id":1,"method":"m"}`, id: "1", code: CodeInvalidRequest, message: `jsonrpc must be "2.0"`},
 		{name: "no version", body: `{"id":1,"method":"m"}`, id: "1", code: CodeInvalidRequest},
 		{name: "numeric method", body: `{"jsonrpc":"2.0","id":1,"method":5}`, id: "1", code: CodeInvalidRequest},
-		{name: "array params", body: `{"jsonrpc":"2.0","id":1,"method":"m","params":[1]}`, id: "1", method: "m", code: CodeInvalidRequest, message: "params must be an object, not [1]"},
+		{name: "array params", body: `{"jsonrpc":"2.0","id":1,"method":"m","params":[1]}`, id: "1", method: "m", code: CodeInvalidRequest, message: "params must be an object, not \"[1]\""},
 		{name: "response", body: `{"jsonrpc":"2.0","id":1,"result":{}}`, id: "1", code: CodeInvalidRequest},
 	} {
 		t.Run(test.name, func(t *testing.T) {
