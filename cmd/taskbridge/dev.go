@@ -121,7 +121,11 @@ func welcome(endpoint string, server *devserver.Server, temporal client.Options,
 	say("taskbridge is running; Ctrl-C ends everything.")
 	say("")
 	say("  MCP endpoint  %s", endpoint)
-	say("  Temporal      %s, namespace %s", temporal.HostPort, temporal.Namespace)
+	whose := ""
+	if server.External() {
+		whose = " (was running before)"
+	}
+	say("  Temporal      %s, namespace %s%s", temporal.HostPort, temporal.Namespace, whose)
 	if server.UIURL() != "" {
 		say("  Temporal UI   %s", server.UIURL())
 	}
