@@ -15,7 +15,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/labstack/echo/v4"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
@@ -65,14 +64,13 @@ type Options struct {
 
 // Bridge is an MCP server on Temporal.
 type Bridge struct {
-	options Options
-	service *tasks.Service
-	tools   *toolSet
-	server  *mcp.Server
-	modern  *modern
-	echo    *echo.Echo
-	// stopStreams ends the streams that the go-sdk serves.
-	stopStreams func()
+	options   Options
+	service   *tasks.Service
+	tools     *toolSet
+	server    *mcp.Server
+	modern    *modern
+	transport *httpTransport
+	handler   http.Handler
 }
 
 // New makes a bridge. It does not talk to Temporal yet.
@@ -108,8 +106,11 @@ func New(o Options) (*Bridge, error) {
 			b.add(tool)
 		}
 	}
-	b.echo, err = newHTTP(b)
-	return b, err
+	if b.transport, err = newHTTPTransport(b.modern, b.server, o); err != nil {
+		return nil, fmt.Errorf("mcpbridge: Options.AllowedOrigins: %w", err)
+	}
+	b.handler = b.transport.app(b.Ready)
+	return b, nil
 }
 
 // add offers a tool in every dialect.
@@ -125,7 +126,7 @@ func (b *Bridge) Server() *mcp.Server { return b.server }
 func (b *Bridge) Tools() []*catalog.Tool { return b.tools.list() }
 
 // Handler serves /mcp, /healthz and /readyz.
-func (b *Bridge) Handler() http.Handler { return b.echo }
+func (b *Bridge) Handler() http.Handler { return b.handler }
 
 // Ready reports whether Temporal answers and has the namespace; the error says which does not.
 func (b *Bridge) Ready(ctx context.Context) error { return b.service.Check(ctx) }
@@ -137,12 +138,12 @@ func (b *Bridge) Serve(ctx context.Context, listener net.Listener) error {
 		return err
 	}
 	server := &http.Server{
-		Handler:           b.echo,
+		Handler:           b.handler,
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
 		ErrorLog:          slog.NewLogLogger(b.options.Logger.Handler(), slog.LevelWarn),
 	}
-	server.RegisterOnShutdown(b.stopStreams)
+	server.RegisterOnShutdown(b.transport.stop)
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	select {

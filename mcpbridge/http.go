@@ -45,39 +45,42 @@ type httpTransport struct {
 	stop     context.CancelFunc
 }
 
-// newHTTP is the Echo application: /mcp and the health probes.
-func newHTTP(b *Bridge) (*echo.Echo, error) {
-	transport := &httpTransport{
-		modern:    b.modern,
-		versions:  mcp.SupportedProtocolVersions(),
-		maxBody:   b.options.MaxBody,
-		log:       b.options.Logger,
-		stateless: statelessHandler(b.server),
-		sessions:  sessionHandler(b.server, b.options),
-	}
-	transport.stopping, transport.stop = context.WithCancel(context.Background())
-	b.stopStreams = transport.stop
-	for _, origin := range b.options.AllowedOrigins {
+func newHTTPTransport(d *modern, server *mcp.Server, o Options) (*httpTransport, error) {
+	for _, origin := range o.AllowedOrigins {
 		parsed, err := url.Parse(origin)
 		if err != nil || parsed.Scheme == "" || parsed.Host == "" || parsed.Path != "" {
 			return nil, fmt.Errorf("allowed origin %q: write scheme and host only, such as https://app.example.com", origin)
 		}
-		transport.origins = append(transport.origins, origin)
 	}
+	t := &httpTransport{
+		modern:    d,
+		versions:  mcp.SupportedProtocolVersions(),
+		maxBody:   o.MaxBody,
+		origins:   o.AllowedOrigins,
+		log:       o.Logger,
+		stateless: statelessHandler(server),
+		sessions:  sessionHandler(server, o),
+	}
+	t.stopping, t.stop = context.WithCancel(context.Background())
+	return t, nil
+}
+
+// app is the Echo application: /mcp and the health probes.
+func (t *httpTransport) app(ready func(context.Context) error) *echo.Echo {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
-	e.Use(middleware.RecoverWithConfig(middleware.RecoverConfig{LogErrorFunc: transport.logPanic}))
-	e.Any("/mcp", transport.serve, transport.guard)
+	e.Use(middleware.RecoverWithConfig(middleware.RecoverConfig{LogErrorFunc: t.logPanic}))
+	e.Any("/mcp", t.serve, t.guard)
 	e.GET("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
 	e.GET("/readyz", func(c echo.Context) error {
 		ctx, cancel := context.WithTimeout(c.Request().Context(), readyTimeout)
 		defer cancel()
-		if err := b.Ready(ctx); err != nil {
+		if err := ready(ctx); err != nil {
 			return c.String(http.StatusServiceUnavailable, err.Error()+"\n")
 		}
 		return c.String(http.StatusOK, "ok\n")
 	})
-	return e, nil
+	return e
 }
 
 func (t *httpTransport) logPanic(c echo.Context, err error, stack []byte) error {
