@@ -130,7 +130,7 @@ func isLoopbackHost(hostport string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// serve dispatches one HTTP request by era and method.
+// serve answers one HTTP request.
 func (t *httpTransport) serve(c echo.Context) error {
 	r := c.Request()
 	if r.Method != http.MethodPost {
@@ -148,6 +148,12 @@ func (t *httpTransport) serve(c echo.Context) error {
 	if err != nil {
 		return t.refuseBody(c, err)
 	}
+	return t.dispatch(c, body)
+}
+
+// dispatch passes a message to whoever serves its era and method.
+func (t *httpTransport) dispatch(c echo.Context, body []byte) error {
+	r := c.Request()
 	message, rpcErr := rpc.Decode(body)
 	if rpcErr != nil {
 		if t.isLegacy(r, message.Method, nil) { // sessions also take responses: the answers to their server's requests
@@ -208,7 +214,7 @@ func (t *httpTransport) pass(c echo.Context, handler http.Handler, body []byte) 
 
 // fail answers with a JSON-RPC error.
 func (t *httpTransport) fail(c echo.Context, status int, id []byte, err *rpc.Error) error {
-	if err.Code == rpc.CodeInternalError {
+	if err.Code == rpc.CodeInternalError && c.Request().Context().Err() == nil { // else the client has gone, no more
 		t.log.Error("request failed", "error", err.Message)
 	}
 	return c.JSONBlob(status, rpc.ErrorResponse(id, err))

@@ -164,8 +164,8 @@ func (d *modern) call(ctx context.Context, r *request) ([]byte, *rpc.Error) {
 		return nil, missingCapability("extensions", tasksExtension)
 	}
 	arguments := stdjson.RawMessage(r.params.Arguments)
-	if size := len(arguments); size > tasks.MaxPayload {
-		return d.encodeResult(toolError("the arguments have %d bytes and Temporal takes at most %d: pass a reference to the data, such as a URL or a path, instead of the data", size, tasks.MaxPayload))
+	if err := tasks.CheckSize("arguments", arguments); err != nil { // before work that grows with it
+		return d.encodeResult(toolError("%v", err))
 	}
 	if err := tool.ValidateArguments(arguments); err != nil {
 		return d.encodeResult(toolError("%v", err))

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -26,8 +25,8 @@ import (
 )
 
 const (
-	// MaxPayload is the size above which Temporal refuses a workflow's arguments or a signal, in bytes.
-	MaxPayload = 2 << 20
+	// maxPayload is the size above which Temporal refuses a workflow's arguments or a signal, in bytes.
+	maxPayload = 2 << 20
 	// maxTaskID keeps workflow IDs well below Temporal's limit of 1000 bytes.
 	maxTaskID = 256
 
@@ -144,7 +143,7 @@ type Start struct {
 
 // Create starts a task's workflow and returns once Temporal has it, so that a Get by anyone finds it.
 func (s *Service) Create(ctx context.Context, owner string, start Start) (*Task, error) {
-	if err := checkSize("arguments", slices.Values(start.Arguments)); err != nil {
+	if err := CheckSize("arguments", start.Arguments...); err != nil {
 		return nil, err
 	}
 	if start.ID == "" {
@@ -195,14 +194,14 @@ func (s *Service) retention(tool *catalog.Tool) time.Duration {
 	return tool.Retention
 }
 
-// checkSize refuses what Temporal would: what names it.
-func checkSize(what string, values iter.Seq[json.RawMessage]) error {
+// CheckSize is an [InvalidInputError] if values are together larger than Temporal takes; what names them in it.
+func CheckSize(what string, values ...json.RawMessage) error {
 	size := 0
-	for value := range values {
+	for _, value := range values {
 		size += len(value)
 	}
-	if size > MaxPayload {
-		return invalidInput("the %s have %d bytes and Temporal takes at most %d: pass a reference to the data, such as a URL or a path, instead of the data", what, size, MaxPayload)
+	if size > maxPayload {
+		return invalidInput("the %s have %d bytes and Temporal takes at most %d: pass a reference to the data, such as a URL or a path, instead of the data", what, size, maxPayload)
 	}
 	return nil
 }
@@ -250,7 +249,7 @@ func (s *Service) Answer(ctx context.Context, owner, id string, responses map[st
 	if len(answers) == 0 {
 		return nil
 	}
-	if err := checkSize("responses", maps.Values(answers)); err != nil {
+	if err := CheckSize("responses", slices.Collect(maps.Values(answers))...); err != nil {
 		return err
 	}
 	workflow := workflowID(owner, id)
