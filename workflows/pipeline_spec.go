@@ -72,6 +72,9 @@ func (d Duration) MarshalJSON() ([]byte, error) {
 	return json.Marshal(time.Duration(d).String())
 }
 
+// maxStepName keeps an activity's summary within Temporal's limit of 400 bytes.
+const maxStepName = 100
+
 // Problem is something that is wrong with a pipeline.
 type Problem struct {
 	// Step is the index of the step it is about, -1 if it is about the whole.
@@ -106,6 +109,9 @@ func (p PipelineSpec) Problems() []Problem {
 		}
 		if step.Name == "" {
 			problem("name", "has no name")
+		}
+		if len(step.Name) > maxStepName {
+			problem("name", "the name is longer than %d bytes", maxStepName)
 		}
 		if slices.ContainsFunc(p.Steps[:i], func(s Step) bool { return s.Name == step.Name }) {
 			problem("name", "the name is taken by an earlier step")

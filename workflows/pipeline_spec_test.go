@@ -2,6 +2,8 @@ package workflows_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,6 +22,9 @@ func TestPipelineMistakes(t *testing.T) {
 	}{
 		{"no steps", nil, []string{"pipeline has no steps"}},
 		{"no name", []workflows.Step{{Run: ls}}, []string{`step 1 (""): has no name`}},
+		{"long name", []workflows.Step{{Name: strings.Repeat("a", 101), Run: ls}}, []string{
+			fmt.Sprintf(`step 1 (%q): the name is longer than 100 bytes`, strings.Repeat("a", 101)),
+		}},
 		{"name taken", []workflows.Step{{Name: "a", Run: ls}, {Name: "a", Run: ls}}, []string{
 			`step 2 ("a"): the name is taken by an earlier step`,
 		}},

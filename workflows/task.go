@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -79,9 +80,17 @@ func NewTask(ctx workflow.Context, carried *Carry) (*Task, error) {
 	return t, nil
 }
 
-// Status tells in one line what the workflow is doing now; clients see it as statusMessage.
+// maxStatusMessage keeps a message that carries something long, such as an error, from exceeding Temporal's limit on
+// memos, which would fail the workflow task again and again.
+const maxStatusMessage = 4 << 10
+
+// Status tells in one line what the workflow is doing now; clients see it as statusMessage. It is cut after 4 KiB.
 func (t *Task) Status(ctx workflow.Context, format string, args ...any) {
-	t.statusMessage = fmt.Sprintf(format, args...)
+	message := fmt.Sprintf(format, args...)
+	if len(message) > maxStatusMessage {
+		message = strings.ToValidUTF8(message[:maxStatusMessage], "") + "…"
+	}
+	t.statusMessage = message
 	t.publish(ctx)
 }
 

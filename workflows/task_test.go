@@ -2,8 +2,10 @@ package workflows_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -395,4 +397,16 @@ func TestAnAnswerCountsForTheSameQuestionOnly(t *testing.T) {
 	assert.Equal(t, 2, carried(second, carry).NextKey, "another question has another key")
 	again := newTaskRun(t, ask("Deploy 1?"))
 	assert.Equal(t, 1, carried(again, carry).NextKey, "the same goes on under its own")
+}
+
+func TestALongStatusMessageIsCut(t *testing.T) {
+	run := newTaskRun(t, func(ctx workflow.Context, task *workflows.Task) (string, error) {
+		task.Status(ctx, "%s", strings.Repeat("é", 4<<20))
+		return "done", nil
+	})
+	assert.Equal(t, "done", result[string](run, nil))
+	message := run.published[len(run.published)-1].StatusMessage
+	assert.Less(t, len(message), 5000)
+	assert.True(t, utf8.ValidString(message))
+	assert.True(t, strings.HasSuffix(message, "é…"))
 }

@@ -171,7 +171,7 @@ func (s *Service) Create(ctx context.Context, owner string, start Start) (*Task,
 		WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 		Memo:                                     map[string]any{signals.MetaMemo: meta},
-		StaticSummary:                            tool.Title,
+		StaticSummary:                            tool.Name,
 	}, tool.Workflow, arguments...)
 	var exists *serviceerror.WorkflowExecutionAlreadyStarted
 	if errors.As(err, &exists) {
