@@ -1,6 +1,7 @@
 package mcpbridge_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
 
 	"taskbridge/internal/testenv"
 	"taskbridge/mcpbridge"
@@ -298,4 +300,33 @@ func TestWorkflowKeepsItsMemoOfTheStart(t *testing.T) {
 	assert.Equal(t, "sleep", meta["tool"])
 	assert.Equal(t, "io.modelcontextprotocol/tasks", meta["dialect"])
 	assert.EqualValues(t, 1, meta["v"])
+}
+
+func TestTheClientOfASynchronousCallGoesAway(t *testing.T) {
+	temporal := testenv.Client(t)
+	newWorker(t, temporal, Sleep)
+	f := newFront(t, temporal, mcpbridge.Options{}, tool(t, func(tool *catalog.Tool) { tool.Name, tool.Task = "sleep", catalog.TaskNever }, Sleep))
+	ctx, leave := context.WithCancel(t.Context())
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, f.url+"/mcp", strings.NewReader(message("tools/call", `"name":"sleep","arguments":{"seconds":600}`)))
+	require.NoError(t, err)
+	request.Header = headers("tools/call", "sleep")
+	gone := make(chan error, 1)
+	go func() {
+		answer, err := http.DefaultClient.Do(request)
+		if err == nil {
+			err = answer.Body.Close()
+		}
+		gone <- err
+	}()
+	count := func(status string) int64 {
+		response, err := temporal.CountWorkflow(t.Context(), &workflowservice.CountWorkflowExecutionsRequest{
+			Query: fmt.Sprintf("TaskQueue = %q AND ExecutionStatus = %q", t.Name(), status),
+		})
+		require.NoError(t, err)
+		return response.GetCount()
+	}
+	require.Eventually(t, func() bool { return count("Running") == 1 }, 20*time.Second, 200*time.Millisecond)
+	leave()
+	require.ErrorIs(t, <-gone, context.Canceled)
+	require.Eventually(t, func() bool { return count("Canceled") == 1 }, 20*time.Second, 200*time.Millisecond)
 }
