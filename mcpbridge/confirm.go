@@ -128,28 +128,21 @@ func (d *modern) openState(sealed string, expected confirmState) (*confirmState,
 
 // decide turns the person's answer into a start, a refusal, or the question once more.
 func (d *modern) decide(tool *catalog.Tool, state *confirmState, response stdjson.RawMessage) (confirmRound, *rpc.Error) {
-	var answer struct {
-		Action  string             `json:"action"`
-		Content stdjson.RawMessage `json:"content"`
+	action, content, err := catalog.DecodeAnswer(response)
+	if err != nil {
+		return confirmRound{}, rpc.Errorf(rpc.CodeInvalidParams, "params.inputResponses.%s: %v", confirmKey, err)
 	}
-	if err := json.Unmarshal(response, &answer); err != nil {
-		return confirmRound{}, rpc.Errorf(rpc.CodeInvalidParams, "params.inputResponses.%s is not the result of an elicitation: %v", confirmKey, err)
-	}
-	switch answer.Action {
-	case "accept":
-	case "decline", "cancel":
-		reply, rpcErr := d.encodeResult(toolError("%s was not confirmed (%s); nothing was started", tool.Name, answer.Action))
+	if action != "accept" {
+		reply, rpcErr := d.encodeResult(toolError("%s was not confirmed (%s); nothing was started", tool.Name, action))
 		return confirmRound{reply: reply}, rpcErr
-	default:
-		return confirmRound{}, rpc.Errorf(rpc.CodeInvalidParams, "params.inputResponses.%s.action %q is not accept, decline or cancel", confirmKey, answer.Action)
 	}
-	if answer.Content == nil {
-		answer.Content = stdjson.RawMessage("{}")
+	if content == nil {
+		content = stdjson.RawMessage("{}")
 	}
-	if err := tool.ValidateConfirmation(answer.Content); err != nil {
+	if err := tool.ValidateConfirmation(content); err != nil {
 		return confirmRound{}, rpc.Errorf(rpc.CodeInvalidParams, "params.inputResponses.%s.content: %v", confirmKey, err)
 	}
-	return confirmRound{taskID: state.TaskID, content: answer.Content}, nil
+	return confirmRound{taskID: state.TaskID, content: content}, nil
 }
 
 // responseTo is the response under a key, nil if there is none.

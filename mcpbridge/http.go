@@ -59,7 +59,7 @@ func newHTTPTransport(d *modern, server *mcp.Server, o Options) (*httpTransport,
 		origins:   o.AllowedOrigins,
 		log:       o.Logger,
 		stateless: statelessHandler(server),
-		sessions:  sessionHandler(server, o),
+		sessions:  sessionHandler(server),
 	}
 	t.stopping, t.stop = context.WithCancel(context.Background())
 	return t, nil
@@ -144,10 +144,13 @@ func (t *httpTransport) serve(c echo.Context) error {
 	if media, _, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType)); err != nil || media != echo.MIMEApplicationJSON {
 		return t.fail(c, http.StatusUnsupportedMediaType, nil, rpc.Errorf(rpc.CodeInvalidRequest, "Content-Type must be application/json"))
 	}
-	body, err := t.readBody(c)
+	connection := http.NewResponseController(c.Response())
+	_ = connection.SetReadDeadline(time.Now().Add(bodyTimeout)) // not all connections have deadlines
+	body, err := t.readBody(r)
 	if err != nil {
 		return t.refuseBody(c, err)
 	}
+	_ = connection.SetReadDeadline(time.Time{})
 	return t.dispatch(c, body)
 }
 
@@ -232,15 +235,10 @@ func httpStatus(err *rpc.Error) int {
 	return http.StatusOK
 }
 
-// readBody reads a whole body of at most maxBody bytes, within bodyTimeout.
-func (t *httpTransport) readBody(c echo.Context) ([]byte, error) {
-	r := c.Request()
+// readBody reads a whole body of at most maxBody bytes.
+func (t *httpTransport) readBody(r *http.Request) ([]byte, error) {
 	if r.ContentLength > t.maxBody {
 		return nil, &http.MaxBytesError{Limit: t.maxBody}
-	}
-	connection := http.NewResponseController(c.Response())
-	if err := connection.SetReadDeadline(time.Now().Add(bodyTimeout)); err == nil {
-		defer func() { _ = connection.SetReadDeadline(time.Time{}) }()
 	}
 	var body bytes.Buffer
 	if r.ContentLength > 0 { // which is but a promise, so no more than a usual request is paid in advance
@@ -253,6 +251,8 @@ func (t *httpTransport) readBody(c echo.Context) ([]byte, error) {
 func (t *httpTransport) refuseBody(c echo.Context, err error) error {
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
+		// A client that writes all before it reads would see a reset connection instead of the reason.
+		_, _ = io.CopyN(io.Discard, c.Request().Body, t.maxBody)
 		return t.fail(c, http.StatusRequestEntityTooLarge, nil, rpc.Errorf(rpc.CodeInvalidRequest, "the request body is larger than %d bytes: pass a reference to large data, such as a URL or a path", tooLarge.Limit))
 	}
 	return t.fail(c, http.StatusBadRequest, nil, rpc.Errorf(rpc.CodeInvalidRequest, "the request body could not be read: %v", err))

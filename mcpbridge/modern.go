@@ -33,18 +33,23 @@ type modern struct {
 	service *tasks.Service
 	tools   *toolSet
 	sealer  *seal.Sealer
-	// resultMeta is the encoded _meta of every result, naming the server.
+	// meta is the _meta of every result, naming the server; resultMeta is the same, encoded.
+	meta       map[string]stdjson.RawMessage
 	resultMeta jsontext.Value
 	ack        []byte
 }
 
 func newModern(service *tasks.Service, tools *toolSet, sealer *seal.Sealer, server *mcp.Implementation) (*modern, error) {
-	resultMeta, err := json.Marshal(map[string]any{"io.modelcontextprotocol/serverInfo": server})
+	serverInfo, err := json.Marshal(server)
 	if err != nil {
 		return nil, fmt.Errorf("server info: %w", err)
 	}
-	d := &modern{service: service, tools: tools, sealer: sealer, resultMeta: resultMeta}
-	d.ack, err = json.Marshal(baseResult{"complete", resultMeta})
+	d := &modern{service: service, tools: tools, sealer: sealer}
+	d.meta = map[string]stdjson.RawMessage{"io.modelcontextprotocol/serverInfo": serverInfo}
+	if d.resultMeta, err = json.Marshal(d.meta); err != nil {
+		return nil, fmt.Errorf("server info: %w", err)
+	}
+	d.ack, err = json.Marshal(baseResult{"complete", d.resultMeta})
 	return d, err
 }
 
@@ -192,7 +197,7 @@ func (d *modern) call(ctx context.Context, r *request) ([]byte, *rpc.Error) {
 		return nil, taskError(r.method, err)
 	}
 	if !r.declaresTasks() || tool.Task == catalog.TaskNever {
-		return d.finish(ctx, r.owner, task)
+		return d.finish(ctx, r.owner, task.ID)
 	}
 	return d.handOut(ctx, r.owner, tool, task)
 }
@@ -214,40 +219,32 @@ func (d *modern) handOut(ctx context.Context, owner string, tool *catalog.Tool, 
 }
 
 // finish follows a task to its end for a client that knows no tasks. If the client goes away, the workflow is cancelled.
-func (d *modern) finish(ctx context.Context, owner string, task *tasks.Task) ([]byte, *rpc.Error) {
-	task, rpcErr := d.follow(ctx, owner, task)
-	if rpcErr != nil {
-		return nil, rpcErr
-	}
-	switch task.Status {
-	case tasks.Completed:
-		return d.encodeResult(task.Result)
-	case tasks.Failed:
-		return nil, &rpc.Error{Code: task.Error.Code, Message: task.Error.Message, Data: dataOf(task.Error)}
-	case tasks.InputRequired:
-		d.abandon(ctx, owner, task)
-		return d.encodeResult(toolError("the tool asked for input, which only a task can get (extension %s), and this call was not made as one; the workflow was cancelled", tasksExtension))
-	default:
-		return d.encodeResult(toolError("the tool's workflow was %s", task.StatusMessage))
-	}
-}
-
-func (d *modern) follow(ctx context.Context, owner string, task *tasks.Task) (*tasks.Task, *rpc.Error) {
-	now, err := d.service.Await(ctx, owner, task.ID)
+func (d *modern) finish(ctx context.Context, owner, id string) ([]byte, *rpc.Error) {
+	now, err := d.service.Await(ctx, owner, id)
 	if err != nil {
-		d.abandon(ctx, owner, task)
+		d.abandon(ctx, owner, id)
 		return nil, taskError("tools/call", err)
 	}
-	return now, nil
+	switch now.Status {
+	case tasks.Completed:
+		return d.encodeResult(now.Result)
+	case tasks.Failed:
+		return nil, &rpc.Error{Code: now.Error.Code, Message: now.Error.Message, Data: dataOf(now.Error)}
+	case tasks.InputRequired:
+		d.abandon(ctx, owner, id)
+		return d.encodeResult(toolError("the tool asked for input, which only a task can get (extension %s), and this call was not made as one; the workflow was cancelled", tasksExtension))
+	default:
+		return d.encodeResult(toolError("the tool's workflow was %s", now.StatusMessage))
+	}
 }
 
 // abandon cancels a task that nobody can follow, even if the request is over.
-func (d *modern) abandon(ctx context.Context, owner string, task *tasks.Task) {
+func (d *modern) abandon(ctx context.Context, owner, id string) {
 	const enough = 5 * time.Second
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), enough)
 	defer cancel()
 	// The task goes on if Temporal cannot be reached now; its execution timeout is what ends it then.
-	_ = d.service.Cancel(ctx, owner, task.ID)
+	_ = d.service.Cancel(ctx, owner, id)
 }
 
 func toolError(format string, args ...any) *signals.ToolResult {

@@ -1,7 +1,7 @@
 package mcpbridge
 
 import (
-	stdjson "encoding/json"
+	"maps"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -34,8 +34,7 @@ type wireTask struct {
 	Meta           jsontext.Value                  `json:"_meta,omitzero"`
 }
 
-// wireResult is a CallToolResult inside a task. It is what tools/call would have returned, and every result of this
-// protocol names its type.
+// wireResult is a CallToolResult, as the answer to tools/call or inside a task: every result names its type.
 type wireResult struct {
 	ResultType string `json:"resultType"`
 	signals.ToolResult
@@ -72,20 +71,10 @@ func (d *modern) encodeDetailed(task *tasks.Task) ([]byte, error) {
 
 // encodeResult is a CallToolResult as the direct answer to tools/call.
 func (d *modern) encodeResult(result *signals.ToolResult) ([]byte, *rpc.Error) {
-	meta := map[string]stdjson.RawMessage{}
-	if err := json.Unmarshal(d.resultMeta, &meta); err != nil {
-		return nil, taskError("tools/call", err)
-	}
-	for name, value := range result.Meta {
-		meta[name] = value
-	}
-	encoded, err := json.Marshal(struct {
-		ResultType        string                        `json:"resultType"`
-		Content           []stdjson.RawMessage          `json:"content"`
-		StructuredContent stdjson.RawMessage            `json:"structuredContent,omitzero"`
-		IsError           bool                          `json:"isError,omitzero"`
-		Meta              map[string]stdjson.RawMessage `json:"_meta"`
-	}{"complete", result.Content, result.StructuredContent, result.IsError, meta}, json.Deterministic(true))
+	whole := *result
+	whole.Meta = maps.Clone(d.meta)
+	maps.Copy(whole.Meta, result.Meta)
+	encoded, err := json.Marshal(wireResult{"complete", whole}, json.Deterministic(true))
 	if err != nil {
 		return nil, taskError("tools/call", err)
 	}

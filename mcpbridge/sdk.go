@@ -4,6 +4,7 @@ import (
 	"context"
 	stdjson "encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"runtime/debug"
 	"slices"
@@ -32,18 +33,18 @@ func newServer(o Options) *mcp.Server {
 	capabilities.AddExtension(tasksExtension, nil)
 	options.Capabilities = capabilities
 	server := mcp.NewServer(o.Implementation, &options)
-	server.AddReceivingMiddleware(recoverPanics(o))
+	server.AddReceivingMiddleware(recoverPanics(o.Logger))
 	return server
 }
 
 // recoverPanics answers a panicking handler with an error. The SDK has no recover of its own and runs handlers on its
 // own goroutines, so a panic would end the process.
-func recoverPanics(o Options) mcp.Middleware {
+func recoverPanics(log *slog.Logger) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, request mcp.Request) (result mcp.Result, err error) {
 			defer func() {
 				if cause := recover(); cause != nil {
-					o.Logger.Error("request handler panicked", "method", method, "error", cause, "stack", string(debug.Stack()))
+					log.Error("request handler panicked", "method", method, "error", cause, "stack", string(debug.Stack()))
 					result, err = nil, &jsonrpc.Error{Code: rpc.CodeInternalError, Message: "internal error"}
 				}
 			}()
@@ -62,10 +63,10 @@ func statelessHandler(server *mcp.Server) http.Handler {
 	})
 }
 
-func sessionHandler(server *mcp.Server, o Options) http.Handler {
+func sessionHandler(server *mcp.Server) http.Handler {
 	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
 		EventStore:                 mcp.NewMemoryEventStore(nil),
-		MaxRequestBodyBytes:        o.MaxBody,
+		MaxRequestBodyBytes:        -1,
 		SessionTimeout:             sessionTimeout,
 		DisableLocalhostProtection: true,
 	})
@@ -111,7 +112,7 @@ func (d *modern) synchronous(tool *catalog.Tool) mcp.ToolHandler {
 		}
 		encoded, rpcErr := d.call(ctx, r)
 		if rpcErr != nil {
-			return nil, &jsonrpc.Error{Code: rpcErr.Code, Message: rpcErr.Message}
+			return nil, sdkError(rpcErr)
 		}
 		result := new(mcp.CallToolResult)
 		if err := stdjson.Unmarshal(encoded, result); err != nil {
@@ -119,6 +120,19 @@ func (d *modern) synchronous(tool *catalog.Tool) mcp.ToolHandler {
 		}
 		return result, nil
 	}
+}
+
+// sdkError is an error as the SDK sends it. Of one with code -32601 it replaces the message.
+func sdkError(rpcErr *rpc.Error) error {
+	sent := &jsonrpc.Error{Code: rpcErr.Code, Message: rpcErr.Message}
+	if rpcErr.Data != nil {
+		data, err := stdjson.Marshal(rpcErr.Data)
+		if err != nil {
+			return fmt.Errorf("%s: data: %w", rpcErr.Message, err)
+		}
+		sent.Data = data
+	}
+	return sent
 }
 
 // checkID refuses an integer ID that the SDK, which reads it as a float, would send back as another.

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -63,9 +64,7 @@ type Pending[T any] struct {
 
 // Ask asks without waiting, so that several questions can be open at once.
 func Ask[T any](ctx workflow.Context, t *Task, q Question) (*Pending[T], error) {
-	if q.Name == "" {
-		q.Name = "question"
-	}
+	q.Name = cmp.Or(q.Name, "question")
 	schema, err := requestedSchema[T](q)
 	if err != nil {
 		return nil, fmt.Errorf("question %q: %w", q.Name, err)

@@ -1,11 +1,13 @@
 package workflows
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -187,10 +189,7 @@ var approvalSchema = json.RawMessage(`{"type":"object","properties":{` +
 
 // command runs a step's command until it succeeds or its retries are used up.
 func (r *pipelineRun) command(ctx workflow.Context, step Step, label string, result *StepResult) {
-	timeout := time.Duration(step.Timeout)
-	if timeout == 0 {
-		timeout = defaultStepTimeout
-	}
+	timeout := cmp.Or(time.Duration(step.Timeout), defaultStepTimeout)
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: timeout + stepOverhead,
 		HeartbeatTimeout:    stepHeartbeatTimeout,
@@ -247,31 +246,30 @@ func (r *pipelineRun) stepEnv(step Step) map[string]string {
 }
 
 func (r *pipelineRun) ended(needs []string) bool {
-	return r.firstNeed(needs, func(result StepResult) bool { return result.Status == "" }) == ""
+	return r.firstNeed(needs, func(i int) bool { return r.results[i].Status == "" }) == ""
 }
 
 func (r *pipelineRun) failed(needs []string) string {
-	return r.firstNeed(needs, func(result StepResult) bool { return result.Status != StepSucceeded && !r.forgiven(result) })
+	return r.firstNeed(needs, func(i int) bool { return !r.passed(i) })
 }
 
-// firstNeed is the name of the first needed step whose result matches, else "".
-func (r *pipelineRun) firstNeed(needs []string, matches func(StepResult) bool) string {
+// firstNeed is the name of the first needed step that matches, else "".
+func (r *pipelineRun) firstNeed(needs []string, matches func(step int) bool) string {
 	for _, need := range needs {
-		for _, result := range r.results {
-			if result.Name == need && matches(result) {
-				return need
-			}
+		if matches(slices.IndexFunc(r.spec.Steps, func(step Step) bool { return step.Name == need })) {
+			return need
 		}
 	}
 	return ""
 }
 
-// forgiven reports whether a step failed and may.
-func (r *pipelineRun) forgiven(result StepResult) bool {
-	for _, step := range r.spec.Steps {
-		if step.Name == result.Name {
-			return step.ContinueOnError && (result.Status == StepFailed || result.Status == StepTimedOut)
-		}
+// passed reports whether a step succeeded, or failed and may.
+func (r *pipelineRun) passed(i int) bool {
+	switch r.results[i].Status {
+	case StepSucceeded:
+		return true
+	case StepFailed, StepTimedOut:
+		return r.spec.Steps[i].ContinueOnError
 	}
 	return false
 }
@@ -282,12 +280,8 @@ func (r *pipelineRun) begin(ctx workflow.Context, label string) {
 }
 
 func (r *pipelineRun) end(ctx workflow.Context, label string) {
-	for i, other := range r.running {
-		if other == label {
-			r.running = append(r.running[:i:i], r.running[i+1:]...)
-			break
-		}
-	}
+	i := slices.Index(r.running, label)
+	r.running = slices.Delete(r.running, i, i+1)
 	if len(r.running) > 0 {
 		r.task.Status(ctx, "%s", strings.Join(r.running, ", "))
 	}
@@ -295,8 +289,8 @@ func (r *pipelineRun) end(ctx workflow.Context, label string) {
 
 func (r *pipelineRun) result() (*signals.ToolResult, error) {
 	whole := PipelineResult{Status: StepSucceeded, Steps: r.results}
-	for _, result := range r.results {
-		if result.Status != StepSucceeded && !r.forgiven(result) {
+	for i := range r.results {
+		if !r.passed(i) {
 			whole.Status = StepFailed
 		}
 	}

@@ -70,7 +70,9 @@ func (g givenAnswers) to(key string) (string, bool) {
 }
 
 // stem is a key without its final -N: a question that is asked again has the same stem under another key.
-func stem(key string) string { return regexp.MustCompile(`-[0-9]+$`).ReplaceAllString(key, "") }
+func stem(key string) string { return numbered.ReplaceAllString(key, "") }
+
+var numbered = regexp.MustCompile(`-[0-9]+$`)
 
 // answer makes the response to a request from a given value.
 func answer(value string, request mcpclient.Request) (json.RawMessage, error) {
@@ -182,9 +184,11 @@ func exampleAnswer(key string, request mcpclient.Request) string {
 	return shellQuote(key + "=" + content)
 }
 
+var plainArgument = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`)
+
 // shellQuote quotes an argument for a POSIX shell if it needs that.
 func shellQuote(argument string) string {
-	if regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`).MatchString(argument) {
+	if plainArgument.MatchString(argument) {
 		return argument
 	}
 	return "'" + strings.ReplaceAll(argument, "'", `'\''`) + "'"

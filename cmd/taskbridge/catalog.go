@@ -29,7 +29,7 @@ func newCatalogCommand(io streams) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(io.Out, "ok: %d tools\n", len(tools.Tools()))
+				_, err = fmt.Fprintf(io.Out, "ok: %d tool(s)\n", len(tools.Tools()))
 				return err
 			},
 		},

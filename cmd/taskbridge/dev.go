@@ -99,7 +99,7 @@ func serveWhile(ctx context.Context, server *devserver.Server, serve func(contex
 		return err
 	case <-server.Done():
 		stop()
-		return errors.Join(fmt.Errorf("the Temporal dev server ended: %w", server.Err()), <-served)
+		return errors.Join(server.Err(), <-served)
 	}
 }
 

@@ -92,7 +92,7 @@ func TestCommandLineMistakes(t *testing.T) {
 func TestCatalogCommands(t *testing.T) {
 	status, stdout, stderr := commandLine(t, "catalog", "check", "../../examples/demo/catalog.yaml")
 	assert.Zero(t, status, stderr)
-	assert.Equal(t, "ok: 2 tools\n", stdout)
+	assert.Equal(t, "ok: 2 tool(s)\n", stdout)
 
 	wrong := t.TempDir() + "/wrong.yaml"
 	require.NoError(t, os.WriteFile(wrong, []byte("version: 1\ntools:\n  ci:\n    description: d\n    workflow: Pipeline\n    taskQueue: q\n"+

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
 	"go.temporal.io/sdk/log"
@@ -34,17 +37,21 @@ func connect(ctx context.Context, s settings, io streams) (client.Client, string
 	return connected, options.Namespace, err
 }
 
-// dial connects to Temporal and checks that it answers.
+// dial connects to Temporal and checks that it answers and has the namespace.
 func dial(ctx context.Context, options client.Options) (client.Client, error) {
 	connected, err := client.DialContext(ctx, options)
 	if err != nil {
-		address := options.HostPort
-		if address == "" {
-			address = client.DefaultHostPort
-		}
+		address := cmp.Or(options.HostPort, client.DefaultHostPort)
 		return nil, fmt.Errorf("no Temporal server answers at %s: %w\nStart one with `taskbridge dev`, or name another with TEMPORAL_ADDRESS", address, err)
 	}
-	return connected, nil
+	namespace := cmp.Or(options.Namespace, client.DefaultNamespace)
+	_, err = connected.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
+	var missing *serviceerror.NamespaceNotFound
+	if errors.As(err, &missing) {
+		connected.Close()
+		return nil, fmt.Errorf("temporal has no namespace %q: create it with `temporal operator namespace create -n %s`", namespace, namespace)
+	}
+	return connected, nil // any other error may pass, and is met again where it matters
 }
 
 func newLogger(w io.Writer, level slog.Level) *slog.Logger {

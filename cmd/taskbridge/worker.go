@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"go.temporal.io/api/serviceerror"
 
 	"taskbridge/workflows"
 )
@@ -28,17 +26,13 @@ func newWorkerCommand(s settings, io streams) *cobra.Command {
 }
 
 func runWorker(ctx context.Context, s settings, io streams) error {
-	temporal, namespace, err := connect(ctx, s, io)
+	temporal, _, err := connect(ctx, s, io)
 	if err != nil {
 		return err
 	}
 	defer temporal.Close()
 	w := workflows.NewWorker(temporal, s.TaskQueue)
 	if err := w.Start(); err != nil {
-		var missing *serviceerror.NamespaceNotFound
-		if errors.As(err, &missing) {
-			return fmt.Errorf("temporal has no namespace %q: create it with `temporal operator namespace create -n %s`", namespace, namespace)
-		}
 		return fmt.Errorf("start worker: %w", err)
 	}
 	defer w.Stop()

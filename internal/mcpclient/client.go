@@ -25,7 +25,6 @@ const protocolVersion = "2026-07-28"
 type Client struct {
 	endpoint string
 	http     *http.Client
-	meta     json.RawMessage
 	lastID   atomic.Int64
 }
 
@@ -34,7 +33,7 @@ func New(endpoint string, httpClient *http.Client) *Client {
 	if httpClient == nil {
 		httpClient = http.DefaultClient
 	}
-	return &Client{endpoint: endpoint, http: httpClient, meta: json.RawMessage(requestMeta)}
+	return &Client{endpoint: endpoint, http: httpClient}
 }
 
 // requestMeta is the _meta of every request (MCP 2026-07-28, Overview, "_meta").
@@ -50,27 +49,11 @@ const requestMeta = `{
 // Endpoint is the URL of the server.
 func (c *Client) Endpoint() string { return c.endpoint }
 
-// UnreachableError says that nothing answers at the endpoint.
-type UnreachableError struct {
-	Endpoint string
-	Cause    error
-}
-
-func (e *UnreachableError) Error() string {
-	reason := ""
-	if !errors.Is(e.Cause, syscall.ECONNREFUSED) {
-		reason = fmt.Sprintf(" (%v)", e.Cause)
-	}
-	return fmt.Sprintf("no MCP server answers at %s%s: start one with \"taskbridge dev\", or name another with --url", e.Endpoint, reason)
-}
-
-func (e *UnreachableError) Unwrap() error { return e.Cause }
-
 // request sends one JSON-RPC request and returns its result. name is the value of header Mcp-Name, "" for none; header
 // holds what else the request needs. A JSON-RPC error is returned as [*Error].
 func (c *Client) request(ctx context.Context, method, name string, params map[string]any, header http.Header) (json.RawMessage, error) {
 	id := strconv.FormatInt(c.lastID.Add(1), 10)
-	params["_meta"] = c.meta
+	params["_meta"] = json.RawMessage(requestMeta)
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(id), "method": method, "params": params})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", method, err)
@@ -105,7 +88,11 @@ func (c *Client) request(ctx context.Context, method, name string, params map[st
 func (c *Client) sendError(ctx context.Context, err error) error {
 	var dial *net.OpError
 	if ctx.Err() == nil && errors.As(err, &dial) && dial.Op == "dial" {
-		return &UnreachableError{Endpoint: c.endpoint, Cause: dial.Err}
+		reason := ""
+		if !errors.Is(err, syscall.ECONNREFUSED) {
+			reason = fmt.Sprintf(" (%v)", dial.Err)
+		}
+		return fmt.Errorf("no MCP server answers at %s%s: start one with \"taskbridge dev\", or name another with --url", c.endpoint, reason)
 	}
 	return err
 }

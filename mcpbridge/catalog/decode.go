@@ -394,7 +394,7 @@ func (f *file) workflow(known Workflow, c cursor, t *Tool) {
 	report := func(p path, message string) {
 		f.report.add(with.locate(with.at, p), c.path.with("with").join(p), "%s", message)
 	}
-	schema, ok := compile(check{fail: func(path, string, ...any) {}}, nil, parseJSON("", known.With, &reporter{}))
+	schema, ok := compile(unreported, nil, parseJSON("", known.With, &reporter{}))
 	if !ok {
 		report(nil, fmt.Sprintf("the schema that this program has for workflow %s is broken", t.Workflow))
 		return

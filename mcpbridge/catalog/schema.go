@@ -11,8 +11,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// list returns the members of an object; n may be nil or anything else.
-func (n *node) list() []member {
+// entries returns the members of an object; n may be nil or anything else.
+func (n *node) entries() []member {
 	if n == nil {
 		return nil
 	}
@@ -109,7 +109,7 @@ func checkBefore(c check, at path, root *node) bool {
 		if pattern := schema.get("pattern"); pattern != nil {
 			checkPattern(fail, p.with("pattern"), pattern.text)
 		}
-		for _, m := range schema.get("patternProperties").list() {
+		for _, m := range schema.get("patternProperties").entries() {
 			checkPattern(fail, p.with("patternProperties").with(m.key), m.key)
 		}
 	})
@@ -226,7 +226,7 @@ func walkSchemas(schema *node, at path, visit func(p path, schema *node)) {
 
 // checkDefaults reports top-level property defaults that their own schema rejects: they are filled in unasked.
 func checkDefaults(c check, at path, root *node, schema *jsonschema.Schema) {
-	for _, m := range root.get("properties").list() {
+	for _, m := range root.get("properties").entries() {
 		standard, compiled := m.value.get("default"), schema.Properties[m.key]
 		if standard == nil || compiled == nil {
 			continue

@@ -144,6 +144,9 @@ type check struct {
 	skip map[string]bool                          // fields already known to be wrong
 }
 
+// unreported is for where the mistake itself is told otherwise, or is nobody's here.
+var unreported = check{fail: func(path, string, ...any) {}}
+
 // complete fills in defaults, compiles and reports everything that is wrong with the tool.
 func (t *Tool) complete(c check) {
 	t.input, t.confirmation, t.defaults, t.headers, t.integers = nil, nil, nil, nil, nil
@@ -314,7 +317,7 @@ func (t *Tool) completeInput(c check) *node {
 	}
 	checkDefaults(c, at, root, t.input)
 	t.headers, t.integers = headerParams(c, at, root)
-	for _, m := range root.get("properties").list() {
+	for _, m := range root.get("properties").entries() {
 		if standard := m.value.get("default"); standard != nil {
 			t.defaults = append(t.defaults, member{key: m.key, value: standard})
 		}
@@ -365,7 +368,7 @@ func property(input *node, name string) string {
 	if input == nil {
 		return ""
 	}
-	for _, m := range input.get("properties").list() {
+	for _, m := range input.get("properties").entries() {
 		if strings.EqualFold(m.key, name) {
 			return m.key
 		}
@@ -435,7 +438,7 @@ func (t *Tool) checkArguments(c check, input *node) {
 
 func (t *Tool) checkNoArguments(c check, input *node) {
 	const lost = `would never reach the workflow with "arguments: none"`
-	if input != nil && len(input.get("properties").list()) > 0 {
+	if input != nil && len(input.get("properties").entries()) > 0 {
 		c.fail(path{"input", "properties"}, lost)
 	}
 	if len(t.With) > 0 {
@@ -474,7 +477,7 @@ func (t *Tool) checkPositional(c check, input *node) {
 // argumentNames lists everything a workflow can get: properties, then operator arguments, then the confirmation.
 func (t *Tool) argumentNames(input *node) []string {
 	var names []string
-	for _, m := range input.get("properties").list() {
+	for _, m := range input.get("properties").entries() {
 		names = append(names, m.key)
 	}
 	names = append(names, slices.Sorted(maps.Keys(t.With))...)

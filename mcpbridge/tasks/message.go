@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -38,13 +39,7 @@ func (s *Service) statusMessage(said string, d *workflowservice.DescribeWorkflow
 	if message := stuckWorkflowTask(queue, d.GetPendingWorkflowTask()); message != "" {
 		stuck = append(stuck, message)
 	}
-	doing := strings.Join(reported, "; ")
-	if doing == "" {
-		doing = said
-	}
-	if doing == "" {
-		doing = strings.Join(derived, "; ")
-	}
+	doing := cmp.Or(strings.Join(reported, "; "), said, strings.Join(derived, "; "))
 	if doing != "" {
 		stuck = append([]string{doing}, stuck...)
 	}

@@ -2,7 +2,6 @@ package tasks
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -48,7 +47,7 @@ func (s *Service) read(ctx context.Context, workflow, id string) (*Task, error) 
 	closed := info.GetCloseTime().AsTime()
 	ttl := closed.Sub(meta.CreatedAt) + time.Duration(meta.RetentionMs)*time.Millisecond
 	task.UpdatedAt, task.TTL = closed, &ttl
-	if task.expiresBy(time.Now(), ttl) {
+	if task.expired(time.Now()) {
 		return nil, ErrNotFound
 	}
 	return task, s.outcome(ctx, task, workflow, meta)
@@ -63,11 +62,6 @@ func (s *Service) describe(ctx context.Context, workflow string) (*workflowservi
 		Namespace: s.namespace,
 		Execution: &commonpb.WorkflowExecution{WorkflowId: workflow},
 	}, grpc.UseCompressor(encoding.Identity))
-}
-
-// expiresBy reports whether a task with this TTL is over at now, whatever its status.
-func (t *Task) expiresBy(now time.Time, ttl time.Duration) bool {
-	return now.After(t.CreatedAt.Add(ttl))
 }
 
 func (t *Task) describe(meta signals.Meta) {
@@ -131,30 +125,4 @@ func liveTTL(executionTimeout time.Duration, meta signals.Meta) *time.Duration {
 	}
 	ttl := executionTimeout + time.Duration(meta.RetentionMs)*time.Millisecond
 	return &ttl
-}
-
-// checkResponse reports what keeps a client's response from being the result of request.
-func checkResponse(request signals.InputRequest, response json.RawMessage) error {
-	switch request.Method {
-	case signals.MethodElicit:
-		return checkElicitResult(request.Params, response)
-	case signals.MethodSample:
-		return requireMembers(response, "role", "content", "model")
-	case signals.MethodListRoots:
-		return requireMembers(response, "roots")
-	}
-	return requireMembers(response)
-}
-
-func requireMembers(response json.RawMessage, names ...string) error {
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(response, &members); err != nil || members == nil {
-		return fmt.Errorf("is not a JSON object")
-	}
-	for _, name := range names {
-		if _, ok := members[name]; !ok {
-			return fmt.Errorf("has no %q", name)
-		}
-	}
-	return nil
 }

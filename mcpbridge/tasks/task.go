@@ -66,8 +66,9 @@ func (t *Task) Encoded(key any, encode func(*Task) ([]byte, error)) ([]byte, err
 	return encoded, err
 }
 
+// expired reports whether a closed task is over. A live one is not, whatever its TTL says.
 func (t *Task) expired(now time.Time) bool {
-	return t.Status.Terminal() && t.TTL != nil && now.After(t.CreatedAt.Add(*t.TTL))
+	return t.TTL != nil && now.After(t.CreatedAt.Add(*t.TTL))
 }
 
 // ErrNotFound says that there is no such task for this owner: unknown, expired, deleted, or another caller's.

@@ -74,7 +74,7 @@ func Decode(body []byte) (Message, *Error) {
 		}
 		message.ID = raw.ID
 	}
-	if raw.JSONRPC.Kind() != '"' || string(raw.JSONRPC) != `"2.0"` {
+	if string(raw.JSONRPC) != `"2.0"` {
 		return message, Errorf(CodeInvalidRequest, `jsonrpc must be "2.0"`)
 	}
 	if raw.Method == nil && (raw.Result != nil || raw.Error != nil) {
