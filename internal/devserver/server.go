@@ -28,6 +28,7 @@ const (
 	answerTimeout  = 5 * time.Second // for a server that is said to be there
 	startupTimeout = time.Minute     // for one just started: 1 to 2 s, much more on a loaded machine
 	stopGrace      = 10 * time.Second
+	outputBytes    = 64 << 10 // the server's stack traces are long, and the reason of a crash comes before them
 )
 
 // Options say which server is wanted. The zero value is a new one on free ports which keeps its state in memory.
@@ -117,14 +118,13 @@ func ping(ctx context.Context, o client.Options, address, namespace string) erro
 	return err
 }
 
-// startNew starts a server. Between the choice of a free port and its use somebody else may take it; then it chooses
-// again.
+// startNew starts a server. Between the choice of a free port and its use somebody else may take it: one of ours, or one of
+// the many that the server chooses for its own parts. Then all are chosen again.
 func startNew(ctx context.Context, binary string, o Options) (*Server, error) {
-	const attempts = 3
+	const attempts = 5
 	for attempt := 1; ; attempt++ {
 		s, err := startOnce(ctx, binary, o)
-		portsChosen := o.Port == 0 && o.UIPort == 0
-		if err == nil || attempt == attempts || !portsChosen || !strings.Contains(err.Error(), "address already in use") {
+		if err == nil || attempt == attempts || !strings.Contains(err.Error(), "address already in use") {
 			return s, err
 		}
 	}
@@ -175,7 +175,7 @@ func arguments(o Options, port, uiPort string) []string {
 }
 
 func startChild(binary string, args []string) (*child, error) {
-	c := &child{output: procgroup.NewTail(4 << 10), done: make(chan struct{})}
+	c := &child{output: procgroup.NewTail(outputBytes), done: make(chan struct{})}
 	cmd := exec.Command(binary, args...)
 	cmd.Stdout, cmd.Stderr = c.output, c.output
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(entry string) bool {
@@ -193,9 +193,15 @@ func (c *child) watch() {
 	defer close(c.done)
 	err := c.group.Wait()
 	if !c.stopping.Load() {
-		output, _ := c.output.Text()
-		c.err = fmt.Errorf("the Temporal dev server ended by itself (%w); its last output:\n%s", cmp.Or(err, errors.New("exit status 0")), output)
+		c.err = fmt.Errorf("the Temporal dev server ended by itself (%w); its last output:\n%s", cmp.Or(err, errors.New("exit status 0")), c.lastOutput())
 	}
+}
+
+// lastOutput is the end of what the server wrote; of a crash, what comes before the stack traces.
+func (c *child) lastOutput() string {
+	output, _ := c.output.Text()
+	output, _, _ = strings.Cut(output, "\ngoroutine ")
+	return output
 }
 
 // waitReady waits until the server answers for its namespace and the web UI accepts connections.
@@ -211,8 +217,7 @@ func (s *Server) waitReady(ctx context.Context) error {
 		case <-s.child.done:
 			return s.child.err
 		case <-ctx.Done():
-			output, _ := s.child.output.Text()
-			return fmt.Errorf("the Temporal dev server did not get ready: %w; last attempt: %w; its last output:\n%s", ctx.Err(), err, output)
+			return fmt.Errorf("the Temporal dev server did not get ready: %w; last attempt: %w; its last output:\n%s", ctx.Err(), err, s.child.lastOutput())
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

@@ -184,3 +184,27 @@ func TestServerDiesWithItsKilledOwner(t *testing.T) {
 	_ = owner.Wait()
 	require.Eventually(t, func() bool { return !answers(address) }, 20*time.Second, 50*time.Millisecond)
 }
+
+// TestAPortLostToAnotherProcess: the server chooses ports for its inner parts before it listens on them, so on a busy machine
+// another process may be first. It then crashes, with stack traces that are longer than the reason before them. The first
+// start is made to end like that, the second is real.
+func TestAPortLostToAnotherProcess(t *testing.T) {
+	real, err := Binary(t.Context(), os.Stderr)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "temporal"), fmt.Sprintf(`#!/bin/sh
+if mkdir %[1]s/lost 2>/dev/null; then
+	echo 'level=ERROR msg="Failed to start gRPC listener" error="listen tcp 127.0.0.1:40001: bind: address already in use"' >&2
+	echo 'panic: runtime error: invalid memory address' >&2
+	echo 'goroutine 1 [running]:' >&2
+	i=0; while [ $i -lt 500 ]; do echo "some.function.$i(0x1, 0x2)" >&2; i=$((i+1)); done
+	exit 2
+fi
+exec %[2]s "$@"
+`, dir, real))
+	require.NoError(t, os.Chmod(filepath.Join(dir, "temporal"), 0o755))
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	server := start(t, Options{NoUI: true})
+	assert.DirExists(t, filepath.Join(dir, "lost"))
+	startWorkflow(t, server, "after-all")
+}
