@@ -157,14 +157,15 @@ func responseTo(responses jsontext.Value, key string) (stdjson.RawMessage, *rpc.
 	return byKey[key], nil
 }
 
-// argumentsDigest is the same for arguments that differ only in spelling: white space, member order, number format.
+// argumentsDigest is the same for arguments that differ in white space and member order only. Numbers count as they are
+// written, which is how the workflow gets them: what was confirmed must be what runs.
 func argumentsDigest(arguments jsontext.Value) ([]byte, error) {
 	canonical := bytes.Clone(arguments)
 	if len(canonical) == 0 {
 		canonical = []byte("{}")
 	}
 	value := jsontext.Value(canonical)
-	if err := value.Canonicalize(jsontext.CanonicalizeRawInts(false)); err != nil {
+	if err := value.Canonicalize(jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)); err != nil {
 		return nil, fmt.Errorf("not JSON: %w", err)
 	}
 	digest := sha256.Sum256(value)

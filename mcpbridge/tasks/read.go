@@ -35,7 +35,7 @@ func (s *Service) read(ctx context.Context, workflow, id string) (*Task, error) 
 	meta, state := s.meta(memo, info), s.state(memo)
 
 	task := &Task{ID: id, UpdatedAt: meta.CreatedAt, runID: info.GetExecution().GetRunId(), stateAt: state.UpdatedAt}
-	task.describe(meta)
+	task.record(meta)
 	if state.UpdatedAt.After(task.UpdatedAt) {
 		task.UpdatedAt = state.UpdatedAt
 	}
@@ -64,7 +64,8 @@ func (s *Service) describe(ctx context.Context, workflow string) (*workflowservi
 	}, grpc.UseCompressor(encoding.Identity))
 }
 
-func (t *Task) describe(meta signals.Meta) {
+// record takes over what the front end recorded about the task at its start.
+func (t *Task) record(meta signals.Meta) {
 	t.CreatedAt, t.cancel = meta.CreatedAt, meta.Cancel
 	t.PollInterval = time.Duration(meta.PollIntervalMs) * time.Millisecond
 }

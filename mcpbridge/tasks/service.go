@@ -181,7 +181,7 @@ func (s *Service) Create(ctx context.Context, owner string, start Start) (*Task,
 		return nil, fmt.Errorf("start workflow %s: %w", tool.Workflow, unavailable(err))
 	}
 	task := &Task{ID: start.ID, Status: Working, UpdatedAt: meta.CreatedAt, runID: run.GetRunID()}
-	task.describe(meta)
+	task.record(meta)
 	task.TTL = liveTTL(tool.ExecutionTimeout, meta)
 	return task, nil
 }
