@@ -75,6 +75,8 @@ func TestLoadReadsADirectoryOfCatalogs(t *testing.T) {
 	data, ok := c.Tool("data.load")
 	require.True(t, ok)
 	assert.Equal(t, catalog.ArgumentsPositional, data.Arguments)
+	assert.Equal(t, catalog.FallbackHandoff, data.Fallback)
+	assert.Equal(t, 30*time.Second, data.HandoffAfter)
 	assert.Equal(t, `{"type":"object","properties":{"source":{"type":"string","description":"a 🚀 of a source"},`+
 		`"limit":{"type":"integer","minimum":1,"default":10}},"required":["source"],"additionalProperties":false}`,
 		string(data.InputSchema))
@@ -96,6 +98,8 @@ func TestFieldsHaveDefaults(t *testing.T) {
 	plain := tool(t, "")
 	assert.Equal(t, catalog.ArgumentsObject, plain.Arguments)
 	assert.Equal(t, catalog.TaskOptional, plain.Task)
+	assert.Equal(t, catalog.FallbackWait, plain.Fallback)
+	assert.Zero(t, plain.HandoffAfter)
 	assert.Equal(t, catalog.ResultAuto, plain.Result)
 	assert.Equal(t, catalog.CancelRequest, plain.Cancel)
 	assert.Equal(t, 24*time.Hour, plain.Retention)
@@ -108,6 +112,75 @@ func TestFieldsHaveDefaults(t *testing.T) {
 
 	asking := tool(t, "    confirm: { message: Sure? }\n")
 	assert.Equal(t, `{"type":"object","properties":{}}`, string(asking.Confirm.Schema))
+}
+
+func TestFallbackAndTaskModeAgree(t *testing.T) {
+	const (
+		required, optional, never = catalog.TaskRequired, catalog.TaskOptional, catalog.TaskNever
+		wait, handoff, refuse     = catalog.FallbackWait, catalog.FallbackHandoff, catalog.FallbackRefuse
+	)
+	for _, test := range []struct {
+		defaults, fields string
+		task             catalog.TaskMode
+		fallback         catalog.FallbackMode
+		after            time.Duration
+	}{
+		{"", "task: required", required, refuse, 0},
+		{"", "task: never", never, wait, 0},
+		{"", "fallback: handoff", optional, handoff, 45 * time.Second},
+		{"", "fallback: handoff, handoffAfter: 1s", optional, handoff, time.Second},
+		{"", "fallback: handoff, handoffAfter: 10m", optional, handoff, 10 * time.Minute},
+		{"", "fallback: refuse", required, refuse, 0},
+		{"", "task: optional, fallback: refuse", required, refuse, 0},
+		{"", "task: required, fallback: refuse", required, refuse, 0},
+		{"", "task: never, fallback: wait", never, wait, 0},
+		{"handoffAfter: 20s", "", optional, wait, 0},
+		{"handoffAfter: 20s", "fallback: handoff", optional, handoff, 20 * time.Second},
+		{"fallback: handoff", "", optional, handoff, 45 * time.Second},
+		{"fallback: handoff", "handoffAfter: 30s", optional, handoff, 30 * time.Second},
+		{"fallback: handoff, handoffAfter: 20s", "handoffAfter: 30s", optional, handoff, 30 * time.Second},
+		{"fallback: handoff, handoffAfter: 20s", "fallback: wait", optional, wait, 0},
+		{"fallback: handoff, handoffAfter: 20s", "fallback: refuse", required, refuse, 0},
+		{"fallback: handoff, handoffAfter: 20s", "task: required", required, refuse, 0},
+		{"fallback: handoff, handoffAfter: 20s", "task: never", never, wait, 0},
+		{"fallback: wait", "task: required", required, refuse, 0},
+		{"fallback: refuse", "", required, refuse, 0},
+		{"fallback: refuse", "task: never", never, wait, 0},
+		{"fallback: refuse", "fallback: handoff", optional, handoff, 45 * time.Second},
+		{"task: required, fallback: handoff", "", required, refuse, 0},
+		{"task: required, fallback: handoff", "task: optional", optional, handoff, 45 * time.Second},
+		{"task: never", "task: optional, fallback: handoff", optional, handoff, 45 * time.Second},
+	} {
+		t.Run(test.defaults+"/"+test.fields, func(t *testing.T) {
+			found, ok := parse(t, "version: 1\ndefaults: { taskQueue: q, "+test.defaults+" }\ntools:\n  t: { workflow: W, "+test.fields+" }\n").Tool("t")
+			require.True(t, ok)
+			assert.Equal(t, test.task, found.Task)
+			assert.Equal(t, test.fallback, found.Fallback)
+			assert.Equal(t, test.after, found.HandoffAfter)
+
+			again, err := catalog.NewTool(*found)
+			require.NoError(t, err, "what is complete stays as it is")
+			assert.Equal(t, found.Fallback, again.Fallback)
+			assert.Equal(t, found.HandoffAfter, again.HandoffAfter)
+		})
+	}
+}
+
+func TestDefaultsAreForTheToolsOfTheirFile(t *testing.T) {
+	dir := t.TempDir()
+	for name, data := range map[string]string{
+		"a.yaml": "version: 1\ndefaults: { fallback: handoff, handoffAfter: 20s }\ntools: { a: { workflow: W, taskQueue: q } }\n",
+		"b.yaml": "version: 1\ntools: { b: { workflow: W, taskQueue: q } }\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(data), 0o644))
+	}
+	c := load(t, dir)
+	a, _ := c.Tool("a")
+	b, _ := c.Tool("b")
+	assert.Equal(t, catalog.FallbackHandoff, a.Fallback)
+	assert.Equal(t, 20*time.Second, a.HandoffAfter)
+	assert.Equal(t, catalog.FallbackWait, b.Fallback)
+	assert.Zero(t, b.HandoffAfter)
 }
 
 func TestInputSchemasAreClosedUnlessTheAuthorDecides(t *testing.T) {
@@ -245,6 +318,45 @@ func TestNewToolChecksByTheSameRules(t *testing.T) {
 		`tools."not a name".with.x: not valid JSON: it ends too early`,
 		`tools."not a name".icons[0].src: "http://example.com/i.png" is not an https: or data: URI`,
 	}, "\n"))
+}
+
+func TestNewToolChecksFallbacks(t *testing.T) {
+	complete := func(fields catalog.Tool) (*catalog.Tool, error) {
+		fields.Name, fields.Workflow, fields.TaskQueue = "t", "W", "q"
+		return catalog.NewTool(fields)
+	}
+	for _, test := range []struct {
+		given    catalog.Tool
+		fallback catalog.FallbackMode
+		after    time.Duration
+	}{
+		{catalog.Tool{}, catalog.FallbackWait, 0},
+		{catalog.Tool{Task: catalog.TaskNever}, catalog.FallbackWait, 0},
+		{catalog.Tool{Task: catalog.TaskRequired}, catalog.FallbackRefuse, 0},
+		{catalog.Tool{Fallback: catalog.FallbackHandoff}, catalog.FallbackHandoff, catalog.DefaultHandoffAfter},
+		{catalog.Tool{Fallback: catalog.FallbackHandoff, HandoffAfter: time.Minute}, catalog.FallbackHandoff, time.Minute},
+	} {
+		made, err := complete(test.given)
+		require.NoError(t, err)
+		assert.Equal(t, test.fallback, made.Fallback)
+		assert.Equal(t, test.after, made.HandoffAfter)
+	}
+	for _, test := range []struct {
+		given catalog.Tool
+		want  string
+	}{
+		{catalog.Tool{Task: catalog.TaskRequired, Fallback: catalog.FallbackWait},
+			`tools.t.fallback: "task: required" refuses calls without a task; leave fallback out, or make the task optional`},
+		{catalog.Tool{Fallback: "later", HandoffAfter: time.Hour},
+			`tools.t.fallback: "later" is not a fallback; use wait, handoff or refuse`},
+		{catalog.Tool{Fallback: catalog.FallbackHandoff, HandoffAfter: time.Hour},
+			`tools.t.handoffAfter: 1h is too long; the longest is 10m`},
+		{catalog.Tool{HandoffAfter: time.Minute},
+			`tools.t.handoffAfter: has no meaning without "fallback: handoff"; write that too or remove this`},
+	} {
+		_, err := complete(test.given)
+		assert.EqualError(t, err, test.want)
+	}
 }
 
 func TestNewToolLeavesItsArgumentAlone(t *testing.T) {

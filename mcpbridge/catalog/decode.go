@@ -143,6 +143,8 @@ func toolFields() []field[Tool] {
 		{name: "positional", set: func(c cursor, t *Tool) { t.Positional = c.texts() }},
 		{name: "with", set: setWith},
 		policy(choiceField("task", taskModes, func(t *Tool) *TaskMode { return &t.Task })),
+		policy(choiceField("fallback", fallbackModes, func(t *Tool) *FallbackMode { return &t.Fallback })),
+		policy(durationField("handoffAfter", handoffs, func(t *Tool) *time.Duration { return &t.HandoffAfter })),
 		policy(choiceField("result", resultModes, func(t *Tool) *ResultMode { return &t.Result })),
 		policy(durationField("executionTimeout", executionTimeouts, func(t *Tool) *time.Duration { return &t.ExecutionTimeout })),
 		policy(durationField("retention", retentions, func(t *Tool) *time.Duration { return &t.Retention })),
@@ -362,6 +364,7 @@ func (f *file) tool(c cursor, at position, t *Tool, broken map[string]bool) {
 	}
 	wrong := decode(c, append(toolFields(), f.fileFields(c.node, files)...), t)
 	maps.Copy(wrong, broken)
+	dropDefaults(c.node, t)
 	known, isKnown := f.known[t.Workflow]
 	if t.Result == "" {
 		t.Result = known.Result
@@ -382,6 +385,17 @@ func (f *file) tool(c cursor, at position, t *Tool, broken map[string]bool) {
 	}})
 	if isKnown && !wrong["with"] {
 		f.workflow(known, c, t)
+	}
+}
+
+// dropDefaults takes back what a tool has from defaults alone and has no use for: a fallback where the task mode leaves
+// no choice, and the time of a handoff where there is none.
+func dropDefaults(own *node, t *Tool) {
+	if own.get("fallback") == nil && (t.Task == TaskRequired || t.Task == TaskNever) {
+		t.Fallback = ""
+	}
+	if own.get("handoffAfter") == nil && t.Fallback != FallbackHandoff {
+		t.HandoffAfter = 0
 	}
 }
 

@@ -247,7 +247,7 @@ tools: {}
 		withFields(`    colour: red
 `),
 		[]string{
-			"c.yaml:6:5: tools.t.colour: unknown field; known are title, description, workflow, taskQueue, input, output, arguments, positional, with, task, result, executionTimeout, retention, pollInterval, inlineWait, cancel, confirm, annotations, icons, inputFile and outputFile",
+			"c.yaml:6:5: tools.t.colour: unknown field; known are title, description, workflow, taskQueue, input, output, arguments, positional, with, task, fallback, handoffAfter, result, executionTimeout, retention, pollInterval, inlineWait, cancel, confirm, annotations, icons, inputFile and outputFile",
 		},
 	},
 	{
@@ -272,6 +272,115 @@ tools: {}
 `),
 		[]string{
 			"c.yaml:6:10: tools.t.task: expected a task mode, found nothing (null); use required, optional or never",
+		},
+	},
+	{
+		"fallback: task",
+		withFields(`    fallback: task
+    handoffAfter: 30s
+`),
+		[]string{
+			`c.yaml:6:15: tools.t.fallback: "task" is not a fallback; use wait, handoff or refuse`,
+		},
+	},
+	{
+		"fallback: false",
+		withFields(`    fallback: false
+`),
+		[]string{
+			"c.yaml:6:15: tools.t.fallback: expected a fallback, found false; use wait, handoff or refuse",
+		},
+	},
+	{
+		"fallback of a required task",
+		`version: 1
+defaults: { taskQueue: q, task: required, fallback: handoff }
+tools:
+  a: { workflow: W, task: required, fallback: wait }
+  b: { workflow: W, task: required, fallback: handoff, handoffAfter: 30s }
+  c: { workflow: W, fallback: wait }
+`,
+		[]string{
+			`c.yaml:4:47: tools.a.fallback: "task: required" refuses calls without a task; leave fallback out, or make the task optional`,
+			`c.yaml:5:47: tools.b.fallback: "task: required" refuses calls without a task; leave fallback out, or make the task optional`,
+			`c.yaml:6:31: tools.c.fallback: "task: required" refuses calls without a task; leave fallback out, or make the task optional`,
+		},
+	},
+	{
+		"fallback without tasks",
+		withFields(`    task: never
+    fallback: handoff
+`) + "  u: { workflow: W, taskQueue: q, task: never, fallback: refuse }\n",
+		[]string{
+			`c.yaml:7:15: tools.t.fallback: "task: never" always waits; leave fallback out, or make the task optional`,
+			`c.yaml:8:58: tools.u.fallback: with "task: never" nobody could call the tool; leave fallback out, or make the task required`,
+		},
+	},
+	{
+		"handoffAfter without handoff",
+		`version: 1
+defaults: { taskQueue: q, fallback: handoff }
+tools:
+  a: { workflow: W, fallback: wait, handoffAfter: 30s }
+  b: { workflow: W, fallback: refuse, handoffAfter: 30s }
+  c: { workflow: W, task: required, handoffAfter: 30s }
+  d: { workflow: W, task: never, handoffAfter: 30s }
+`,
+		[]string{
+			`c.yaml:4:51: tools.a.handoffAfter: has no meaning without "fallback: handoff"; write that too or remove this`,
+			`c.yaml:5:53: tools.b.handoffAfter: has no meaning without "fallback: handoff"; write that too or remove this`,
+			`c.yaml:6:51: tools.c.handoffAfter: has no meaning without "fallback: handoff"; write that too or remove this`,
+			`c.yaml:7:48: tools.d.handoffAfter: has no meaning without "fallback: handoff"; write that too or remove this`,
+		},
+	},
+	{
+		"handoffAfter without any fallback",
+		withFields(`    handoffAfter: 30s
+`),
+		[]string{
+			`c.yaml:6:19: tools.t.handoffAfter: has no meaning without "fallback: handoff"; write that too or remove this`,
+		},
+	},
+	{
+		"handoff limits",
+		`version: 1
+defaults: { taskQueue: q, handoffAfter: 500ms }
+tools:
+  a: { workflow: W, fallback: handoff, handoffAfter: 0s }
+  b: { workflow: W, fallback: handoff, handoffAfter: 11m }
+  c: { workflow: W, fallback: wait, handoffAfter: 45 }
+`,
+		[]string{
+			"c.yaml:2:41: defaults.handoffAfter: 500ms is too short; the shortest is 1s",
+			"c.yaml:4:54: tools.a.handoffAfter: 0s is too short; the shortest is 1s",
+			"c.yaml:5:54: tools.b.handoffAfter: 11m is too long; the longest is 10m",
+			"c.yaml:6:51: tools.c.handoffAfter: 45 has no unit; write 45s",
+		},
+	},
+	{
+		"broken default fallback",
+		`version: 1
+defaults: { taskQueue: q, fallback: later }
+tools:
+  a: { workflow: W, handoffAfter: 30s }
+`,
+		[]string{
+			`c.yaml:2:37: defaults.fallback: "later" is not a fallback; use wait, handoff or refuse`,
+		},
+	},
+	{
+		"names of the companion tools",
+		`version: 1
+defaults: { taskQueue: q }
+tools:
+  task_wait: { workflow: W }
+  task_answer: { workflow: W }
+  task_cancel: { workflow: W }
+`,
+		[]string{
+			`c.yaml:4:14: tools.task_wait: "task_wait" is reserved for going on with a task that was handed off; choose another name`,
+			`c.yaml:5:16: tools.task_answer: "task_answer" is reserved for going on with a task that was handed off; choose another name`,
+			`c.yaml:6:16: tools.task_cancel: "task_cancel" is reserved for going on with a task that was handed off; choose another name`,
 		},
 	},
 	{

@@ -63,7 +63,12 @@ func TestSchemaRejectsWhatTheParserRejects(t *testing.T) {
 		"pollInterval: 5", "retention: 7 days", "tpye: x", "input: {}", "input: {type: object}, inputFile: a.json",
 		"confirm: {}", "confirm: {message: m, schema: {type: object}}", "icons: [{src: 'http://example.com'}]",
 		"icons: [{src: 'data:,', sizes: [big]}]", "icons: [{src: 'data:,', theme: blue}]", "title: ''",
-		"annotations: {readOnly: true}", "with: [1]",
+		"annotations: {readOnly: true}", "with: [1]", "fallback: later", "handoffAfter: 45, fallback: handoff",
+		"task: required, fallback: wait", "task: required, fallback: handoff", "task: never, fallback: handoff",
+		"task: never, fallback: refuse", "fallback: wait, handoffAfter: 30s", "fallback: refuse, handoffAfter: 30s",
+		"task: required, handoffAfter: 30s", "task: never, handoffAfter: 30s",
+		"title: t }, task_wait: { workflow: W, taskQueue: q", "title: t }, task_answer: { workflow: W, taskQueue: q",
+		"title: t }, task_cancel: { workflow: W, taskQueue: q",
 	} {
 		t.Run(fields, func(t *testing.T) {
 			data := []byte("version: 1\ntools: { t: { workflow: W, taskQueue: q, " + fields + " } }\n")

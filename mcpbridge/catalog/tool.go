@@ -27,8 +27,25 @@ type TaskMode string
 
 const (
 	TaskRequired TaskMode = "required" // only callers that can handle tasks may call it
-	TaskOptional TaskMode = "optional" // a task for callers that can handle one, else the call waits
+	TaskOptional TaskMode = "optional" // a task for callers that can handle one, else the tool's fallback
 	TaskNever    TaskMode = "never"    // the call always waits for the result
+)
+
+// FallbackMode says what a call gets from a caller that cannot handle tasks.
+type FallbackMode string
+
+const (
+	FallbackWait    FallbackMode = "wait"    // the call stays open until the workflow ends
+	FallbackHandoff FallbackMode = "handoff" // the task's ID after HandoffAfter, for the companion tools to go on with
+	FallbackRefuse  FallbackMode = "refuse"  // an error; it goes with TaskRequired
+)
+
+// The companion tools let callers that cannot handle tasks go on with one that was handed off. No other tool may have
+// their names.
+const (
+	CompanionWait   = "task_wait"
+	CompanionAnswer = "task_answer"
+	CompanionCancel = "task_cancel"
 )
 
 // ResultMode says how a workflow's result becomes the tool's result.
@@ -53,6 +70,7 @@ const (
 const (
 	DefaultRetention    = 24 * time.Hour
 	DefaultPollInterval = time.Second
+	DefaultHandoffAfter = 45 * time.Second // most hosts give up on a call after about 60 seconds
 )
 
 // Tool is an MCP tool whose calls start a workflow. Tools of a catalog and of NewTool are checked, complete and safe
@@ -72,6 +90,8 @@ type Tool struct {
 	With       map[string]json.RawMessage // arguments fixed by the operator; clients neither see nor change them
 
 	Task             TaskMode
+	Fallback         FallbackMode  // by default refuse if Task is required, else wait; refuse makes an optional Task required
+	HandoffAfter     time.Duration // how long a call waits before a handoff, 1s to 10m; 0 with other fallbacks
 	Result           ResultMode
 	ExecutionTimeout time.Duration // of the whole workflow, at least 1s; 0 is no limit
 	Retention        time.Duration // how long a finished task can be read
@@ -153,6 +173,7 @@ func (t *Tool) complete(c check) {
 	t.fillDefaults()
 	t.checkNames(c)
 	t.checkPolicy(c)
+	t.completeFallback(c)
 	properties := t.completeInput(c)
 	t.completeOutput(c)
 	t.completeWith(c, properties)
@@ -179,11 +200,17 @@ func setDefault[T comparable](value *T, standard T) {
 	}
 }
 
-var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
+var (
+	toolName   = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
+	companions = []string{CompanionWait, CompanionAnswer, CompanionCancel}
+)
 
 func (t *Tool) checkNames(c check) {
 	if !toolName.MatchString(t.Name) {
 		c.fail(nil, "%q is not a tool name; use 1 to 128 of the characters A-Z, a-z, 0-9, _, - and .", shorten(t.Name))
+	}
+	if slices.Contains(companions, t.Name) {
+		c.fail(nil, "%q is reserved for going on with a task that was handed off; choose another name", t.Name)
 	}
 	if t.Workflow == "" {
 		c.fail(path{"workflow"}, "is missing; name the workflow type to start")
@@ -201,6 +228,9 @@ func (t *Tool) checkPolicy(c check) {
 	}
 	fail("arguments", argumentModes.check(t.Arguments))
 	fail("task", taskModes.check(t.Task))
+	if t.Fallback != "" {
+		fail("fallback", fallbackModes.check(t.Fallback))
+	}
 	fail("result", resultModes.check(t.Result))
 	fail("cancel", cancelModes.check(t.Cancel))
 	if t.ExecutionTimeout != 0 {
@@ -209,6 +239,53 @@ func (t *Tool) checkPolicy(c check) {
 	fail("retention", retentions.check(t.Retention))
 	fail("pollInterval", pollIntervals.check(t.PollInterval))
 	fail("inlineWait", inlineWaits.check(t.InlineWait))
+}
+
+// completeFallback makes task mode and fallback agree: a task is required of those who are otherwise refused.
+func (t *Tool) completeFallback(c check) {
+	if c.skip["task"] || c.skip["fallback"] {
+		return
+	}
+	switch {
+	case t.Fallback == "" && t.Task == TaskRequired:
+		t.Fallback = FallbackRefuse
+	case t.Fallback == "":
+		t.Fallback = FallbackWait
+	case t.Fallback == FallbackRefuse && t.Task == TaskOptional:
+		t.Task = TaskRequired
+	}
+	if problem := fallbackProblem(t.Task, t.Fallback); problem != "" {
+		c.fail(path{"fallback"}, "%s", problem)
+	}
+	t.completeHandoff(c)
+}
+
+func (t *Tool) completeHandoff(c check) {
+	at := path{"handoffAfter"}
+	switch t.Fallback {
+	case FallbackHandoff:
+		setDefault(&t.HandoffAfter, DefaultHandoffAfter)
+		if problem := handoffs.check(t.HandoffAfter); problem != "" {
+			c.fail(at, "%s", problem)
+		}
+	case FallbackWait, FallbackRefuse:
+		if t.HandoffAfter != 0 {
+			c.fail(at, `has no meaning without "fallback: handoff"; write that too or remove this`)
+		}
+	}
+}
+
+// fallbackProblem returns what is wrong with the two together, or "".
+func fallbackProblem(task TaskMode, fallback FallbackMode) string {
+	switch {
+	case task == TaskRequired && (fallback == FallbackWait || fallback == FallbackHandoff):
+		return `"task: required" refuses calls without a task; leave fallback out, or make the task optional`
+	case task == TaskNever && fallback == FallbackHandoff:
+		return `"task: never" always waits; leave fallback out, or make the task optional`
+	case task == TaskNever && fallback == FallbackRefuse:
+		return `with "task: never" nobody could call the tool; leave fallback out, or make the task required`
+	}
+	return ""
 }
 
 // choice is a field with a fixed set of values.
@@ -220,6 +297,7 @@ type choice[T ~string] struct {
 var (
 	argumentModes = choice[ArgumentMode]{"an argument mode", []ArgumentMode{ArgumentsObject, ArgumentsPositional, ArgumentsNone}}
 	taskModes     = choice[TaskMode]{"a task mode", []TaskMode{TaskRequired, TaskOptional, TaskNever}}
+	fallbackModes = choice[FallbackMode]{"a fallback", []FallbackMode{FallbackWait, FallbackHandoff, FallbackRefuse}}
 	resultModes   = choice[ResultMode]{"a result mode", []ResultMode{ResultAuto, ResultText, ResultJSON, ResultMCP}}
 	cancelModes   = choice[CancelMode]{"a cancel mode", []CancelMode{CancelRequest, CancelTerminate}}
 	themes        = choice[string]{"a theme", []string{"light", "dark"}}
@@ -251,6 +329,7 @@ var (
 	retentions        = limits{min: time.Millisecond} // the unit it is stored in
 	pollIntervals     = limits{min: 100 * time.Millisecond, max: time.Hour}
 	inlineWaits       = limits{max: time.Minute}
+	handoffs          = limits{min: time.Second, max: 10 * time.Minute}
 )
 
 // check returns what is wrong with the duration, or "".
