@@ -37,8 +37,17 @@ type TaskState struct {
 	// InputRequests are all the questions the workflow is waiting on, by key. A key is never used twice in the life of
 	// a task. A task with open input requests is input_required.
 	InputRequests map[string]InputRequest `json:"inputRequests,omitempty"`
+	// Progress is how far the workflow has come, if it can tell.
+	Progress *Progress `json:"progress,omitempty"`
 	// UpdatedAt is the workflow's time at the last change.
 	UpdatedAt time.Time `json:"updatedAt"`
+}
+
+// Progress counts the steps of a task, in whatever unit the workflow likes. Done does not decrease.
+type Progress struct {
+	Done float64 `json:"done"`
+	// Total is 0 as long as nobody knows.
+	Total float64 `json:"total,omitzero"`
 }
 
 // InputRequest is a request that the MCP client is asked to fulfil: elicitation/create, sampling/createMessage or
@@ -69,8 +78,11 @@ type Meta struct {
 	// CreatedAt stays that of the first run across continue-as-new.
 	CreatedAt time.Time `json:"createdAt"`
 	// RetentionMs is for how long after its end the task can be read.
-	RetentionMs    int64 `json:"retentionMs"`
-	PollIntervalMs int64 `json:"pollIntervalMs"`
+	RetentionMs int64 `json:"retentionMs"`
+	// TTLMs is for how long after CreatedAt the client wants to read the task, if it asked for that. It replaces
+	// RetentionMs, but neither ends nor hides a task that is not yet over.
+	TTLMs          *int64 `json:"ttlMs,omitempty"`
+	PollIntervalMs int64  `json:"pollIntervalMs"`
 	// Result says how the workflow's result becomes a CallToolResult: auto, text, json or mcp.
 	Result string `json:"result,omitempty"`
 	// Cancel says what tasks/cancel does: request (cooperative) or terminate.

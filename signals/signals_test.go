@@ -16,6 +16,7 @@ import (
 // TestWire holds the JSON that workflows in other languages rely on. A change here is a change of the contract.
 func TestWire(t *testing.T) {
 	at := time.Date(2026, 7, 28, 10, 30, 0, 500_000_000, time.UTC)
+	ttl := int64(60_000)
 	for name, test := range map[string]struct {
 		payload any
 		json    string
@@ -30,6 +31,14 @@ func TestWire(t *testing.T) {
 			signals.TaskState{Version: 1, UpdatedAt: at},
 			`{"v":1,"updatedAt":"2026-07-28T10:30:00.5Z"}`,
 		},
+		"state with progress": {
+			signals.TaskState{Version: 1, UpdatedAt: at, Progress: &signals.Progress{Done: 1.5, Total: 4}},
+			`{"v":1,"progress":{"done":1.5,"total":4},"updatedAt":"2026-07-28T10:30:00.5Z"}`,
+		},
+		"state with progress towards an unknown total": {
+			signals.TaskState{Version: 1, UpdatedAt: at, Progress: &signals.Progress{}},
+			`{"v":1,"progress":{"done":0},"updatedAt":"2026-07-28T10:30:00.5Z"}`,
+		},
 		"input": {
 			signals.Input{Responses: map[string]json.RawMessage{"approve-1": json.RawMessage(`{"action":"accept"}`)}},
 			`{"responses":{"approve-1":{"action":"accept"}}}`,
@@ -37,6 +46,10 @@ func TestWire(t *testing.T) {
 		"meta": {
 			signals.Meta{Version: 1, Tool: "deploy", CreatedAt: at, RetentionMs: 1000, PollIntervalMs: 500, Result: "auto", Cancel: "request", Dialect: "x"},
 			`{"v":1,"tool":"deploy","createdAt":"2026-07-28T10:30:00.5Z","retentionMs":1000,"pollIntervalMs":500,"result":"auto","cancel":"request","dialect":"x"}`,
+		},
+		"meta with a lifetime": {
+			signals.Meta{Version: 1, Tool: "deploy", CreatedAt: at, TTLMs: &ttl, Dialect: "x"},
+			`{"v":1,"tool":"deploy","createdAt":"2026-07-28T10:30:00.5Z","retentionMs":0,"ttlMs":60000,"pollIntervalMs":0,"dialect":"x"}`,
 		},
 		"heartbeat": {
 			signals.Heartbeat{Version: 1, StatusMessage: "test (2/4) running 12s"},

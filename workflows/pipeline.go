@@ -83,12 +83,13 @@ func Pipeline(ctx workflow.Context, in PipelineInput) (*signals.ToolResult, erro
 		return nil, temporal.NewNonRetryableApplicationError(err.Error(), "InvalidPipeline", nil)
 	}
 	run := newPipelineRun(task, in)
+	run.counts = workflow.GetVersion(ctx, "progress", workflow.DefaultVersion, 1) == 1
 	finished := workflow.NewWaitGroup(ctx)
 	for i := range run.spec.Steps {
 		finished.Add(1)
 		workflow.GoNamed(ctx, run.spec.Steps[i].Name, func(ctx workflow.Context) {
 			defer finished.Done()
-			run.step(ctx, i)
+			run.end(ctx, i, run.step(ctx, i))
 		})
 	}
 	// Steps end by themselves when ctx is cancelled, and only once their commands are gone.
@@ -96,6 +97,10 @@ func Pipeline(ctx workflow.Context, in PipelineInput) (*signals.ToolResult, erro
 	finished.Wait(waiting)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
+	}
+	if run.counts {
+		steps := float64(len(run.results))
+		task.Progress(ctx, steps, steps)
 	}
 	return run.result()
 }
@@ -107,6 +112,8 @@ type pipelineRun struct {
 	env     map[string]string
 	running []string
 	results []StepResult
+	// counts is false in runs that began before pipelines told their progress.
+	counts bool
 }
 
 func newPipelineRun(task *Task, in PipelineInput) *pipelineRun {
@@ -120,32 +127,63 @@ func newPipelineRun(task *Task, in PipelineInput) *pipelineRun {
 	return run
 }
 
-// step waits for what step i needs and runs it.
-func (r *pipelineRun) step(ctx workflow.Context, i int) {
-	step, result := r.spec.Steps[i], &StepResult{Name: r.spec.Steps[i].Name}
-	defer func() { r.results[i] = *result }() // not before: an attempt's status is not yet the step's
-	err := workflow.Await(ctx, func() bool { return r.ended(step.Needs) })
-	if err != nil {
+// step waits for what step i needs, runs it and returns how it ended.
+func (r *pipelineRun) step(ctx workflow.Context, i int) StepResult {
+	step, result := r.spec.Steps[i], StepResult{Name: r.spec.Steps[i].Name}
+	if workflow.Await(ctx, func() bool { return r.ended(step.Needs) }) != nil {
 		result.Status = StepCancelled
-		return
+		return result
 	}
 	if failed := r.failed(step.Needs); failed != "" {
 		result.Status, result.Message = StepSkipped, fmt.Sprintf("needs %s, which did not succeed", failed)
-		return
+		return result
 	}
-	label := fmt.Sprintf("%s (%d/%d)", step.Name, i+1, len(r.spec.Steps))
-	r.begin(ctx, label)
-	defer r.end(ctx, label)
+	r.running = append(r.running, r.label(i))
+	r.tell(ctx)
 	started := workflow.Now(ctx)
 	if step.Ask != nil {
-		r.ask(ctx, step, result)
+		r.ask(ctx, step, &result)
 	} else {
-		r.command(ctx, step, label, result)
+		r.command(ctx, step, r.label(i), &result)
 	}
 	result.DurationMs = workflow.Now(ctx).Sub(started).Milliseconds()
 	if ctx.Err() != nil {
 		result.Status = StepCancelled
 	}
+	return result
+}
+
+// end records how step i ended: an attempt's status is not yet the step's. When nothing runs any more, the next to tell is a
+// step that begins now, or the end of the pipeline.
+func (r *pipelineRun) end(ctx workflow.Context, i int, result StepResult) {
+	r.results[i] = result
+	r.running = slices.DeleteFunc(r.running, func(label string) bool { return label == r.label(i) })
+	if len(r.running) > 0 {
+		r.tell(ctx)
+	}
+}
+
+// tell publishes what runs and how much is done.
+func (r *pipelineRun) tell(ctx workflow.Context) {
+	if r.counts {
+		r.task.progress = r.progress()
+	}
+	r.task.Status(ctx, "%s", strings.Join(r.running, ", "))
+}
+
+// progress counts the steps that have ended in any way.
+func (r *pipelineRun) progress() *signals.Progress {
+	progress := &signals.Progress{Total: float64(len(r.results))}
+	for _, result := range r.results {
+		if result.Status != "" {
+			progress.Done++
+		}
+	}
+	return progress
+}
+
+func (r *pipelineRun) label(i int) string {
+	return fmt.Sprintf("%s (%d/%d)", r.spec.Steps[i].Name, i+1, len(r.spec.Steps))
 }
 
 func (r *pipelineRun) ask(ctx workflow.Context, step Step, result *StepResult) {
@@ -272,19 +310,6 @@ func (r *pipelineRun) passed(i int) bool {
 		return r.spec.Steps[i].ContinueOnError
 	}
 	return false
-}
-
-func (r *pipelineRun) begin(ctx workflow.Context, label string) {
-	r.running = append(r.running, label)
-	r.task.Status(ctx, "%s", strings.Join(r.running, ", "))
-}
-
-func (r *pipelineRun) end(ctx workflow.Context, label string) {
-	i := slices.Index(r.running, label)
-	r.running = slices.Delete(r.running, i, i+1)
-	if len(r.running) > 0 {
-		r.task.Status(ctx, "%s", strings.Join(r.running, ", "))
-	}
 }
 
 func (r *pipelineRun) result() (*signals.ToolResult, error) {

@@ -516,3 +516,42 @@ func TestABadPipelineFailsWithAllItsMistakes(t *testing.T) {
 	assert.Contains(t, application.Message(), "the name is taken by an earlier step")
 	assert.Contains(t, application.Message(), `needs unknown step "x"`)
 }
+
+func TestPipelineTellsItsProgress(t *testing.T) {
+	run := newPipelineRun(t)
+	run.answers = map[string]string{"approve-1": `{"action":"accept","content":{"approve":true}}`}
+	finish(run, workflows.PipelineSpec{Steps: []workflows.Step{
+		shell("a", "true"), question("approve", "a"), shell("b", "exit 1", "approve"), shell("c", "true", "b"),
+	}}, nil)
+	type told struct {
+		message string
+		done    float64
+	}
+	var all []told
+	for _, state := range run.published {
+		require.NotNil(t, state.Progress)
+		assert.EqualValues(t, 4, state.Progress.Total)
+		all = append(all, told{state.StatusMessage, state.Progress.Done})
+	}
+	assert.Equal(t, []told{
+		{"a (1/4)", 0},
+		{"approve (2/4)", 1},
+		{"approve (2/4)", 1}, // with its question
+		{"approve (2/4)", 1}, // without
+		{"b (3/4)", 2},
+		{"b (3/4)", 4}, // it failed, and c was skipped
+	}, all)
+}
+
+func TestPipelineCountsSkippedStepsWhileOthersRun(t *testing.T) {
+	run := newPipelineRun(t)
+	run.at(time.Minute, func() {
+		assert.Equal(t, "long (3/3)", run.state().StatusMessage)
+		assert.Equal(t, &signals.Progress{Done: 2, Total: 3}, run.state().Progress)
+		run.answer("long-1", `{"action":"decline"}`)
+	})
+	finish(run, workflows.PipelineSpec{Steps: []workflows.Step{
+		shell("fail", "exit 1"), shell("skip", "true", "fail"), question("long"),
+	}}, nil)
+	assert.Equal(t, &signals.Progress{Done: 3, Total: 3}, run.state().Progress)
+}

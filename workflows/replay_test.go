@@ -32,9 +32,10 @@ import (
 	"taskbridge/workflows"
 )
 
-// record makes TestReplay record its histories anew: go test ./workflows -run TestReplay -record. Do that only when a
-// change is meant to break running workflows; else the recorded ones must go on replaying.
-var record = flag.Bool("record", false, "record the histories in testdata anew, on a dev server")
+// record makes TestReplay record one of its histories on a dev server: go test ./workflows -run TestReplay -record NAME.
+// Give a change its own recording. Record an old one anew only when a change is meant to break running workflows; else it
+// must go on replaying.
+var record = flag.String("record", "", "the name of the history to record in testdata")
 
 // recorder is the identity under which histories are recorded: the SDK's own names the machine.
 const recorder = "recorder"
@@ -54,6 +55,7 @@ var recordings = map[string]struct {
 			{enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED},
 		},
 	},
+	// The first two pipelines are of a time when they told no progress.
 	"pipeline": {
 		workflow: workflows.PipelineName, client: answerPipeline,
 		args: []any{pipelineInput(workflows.PipelineSpec{Steps: []workflows.Step{
@@ -78,6 +80,20 @@ var recordings = map[string]struct {
 			shell("deploy", "echo deployed", "test", "approve"),
 		}}, nil)},
 		runs: [][]enumspb.EventType{{enumspb.EVENT_TYPE_ACTIVITY_TASK_CANCELED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED}},
+	},
+	"pipeline-progress": {
+		workflow: workflows.PipelineName, client: approvePipeline,
+		args: []any{pipelineInput(workflows.PipelineSpec{Steps: []workflows.Step{
+			shell("vet", "echo vetted"),
+			{Name: "lint", Run: []string{"sh", "-c", "echo sloppy; exit 1"}},
+			shell("fix", "echo fixed", "lint"),
+			question("approve", "vet"),
+			shell("deploy", "echo deployed", "approve"),
+		}}, nil)},
+		runs: [][]enumspb.EventType{{
+			enumspb.EVENT_TYPE_MARKER_RECORDED, enumspb.EVENT_TYPE_WORKFLOW_PROPERTIES_MODIFIED,
+			enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED,
+		}},
 	},
 }
 
@@ -144,6 +160,12 @@ func answerPipeline(t *testing.T, c client.Client, run client.WorkflowRun) {
 	assert.True(t, tool.IsError)
 }
 
+func approvePipeline(t *testing.T, c client.Client, run client.WorkflowRun) {
+	answerOpen(t, c, run, []string{"approve-1"}, input("approve-1", `{"action":"accept","content":{"approve":true}}`))
+	require.NoError(t, run.Get(t.Context(), nil))
+	assert.Equal(t, &signals.Progress{Done: 5, Total: 5}, memo(t, c, run).Progress)
+}
+
 func cancelPipeline(t *testing.T, c client.Client, run client.WorkflowRun) {
 	require.Eventually(t, func() bool { return heartbeat(t, c, run) != "" }, waitFor, pollEvery)
 	require.NoError(t, c.CancelWorkflow(t.Context(), run.GetID(), ""))
@@ -160,8 +182,8 @@ func answerOpen(t *testing.T, c client.Client, run client.WorkflowRun, open []st
 }
 
 func TestReplay(t *testing.T) {
-	if *record {
-		recordAll(t)
+	if *record != "" {
+		recordAnew(t, *record)
 	}
 	for name, recording := range recordings {
 		for i, events := range recording.runs {
@@ -237,7 +259,7 @@ func newReplayer(t *testing.T, pipeline any) worker.WorkflowReplayer {
 func readHistory(t *testing.T, file string) *historypb.History {
 	t.Helper()
 	data, err := os.ReadFile(file)
-	require.NoError(t, err, "record it with -record")
+	require.NoError(t, err, "record it with -record NAME")
 	history, err := client.HistoryFromJSON(bytes.NewReader(data), client.HistoryJSONOptions{})
 	require.NoError(t, err)
 	return history
@@ -250,7 +272,9 @@ func eventTypes(history *historypb.History) (types []enumspb.EventType) {
 	return types
 }
 
-func recordAll(t *testing.T) {
+func recordAnew(t *testing.T, name string) {
+	require.Contains(t, recordings, name)
+	recording := recordings[name]
 	c, err := client.Dial(client.Options{HostPort: testenv.Temporal(t).Address(), Identity: recorder, Logger: testenv.QuietLogger()})
 	require.NoError(t, err)
 	defer c.Close()
@@ -261,15 +285,12 @@ func recordAll(t *testing.T) {
 	require.NoError(t, w.Start())
 	defer w.Stop()
 
-	for name, recording := range recordings {
-		options := client.StartWorkflowOptions{ID: name, TaskQueue: recorder}
-		run, err := c.ExecuteWorkflow(t.Context(), options, recording.workflow, recording.args...)
-		require.NoError(t, err)
-		first := run.GetRunID() // Get moves the run on to the last one
-		recording.client(t, c, run)
-		for i, runID := range runIDs(t, c, name, first) {
-			writeHistory(t, historyFile(name, i), fetchHistory(t, c, name, runID))
-		}
+	run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: name, TaskQueue: recorder}, recording.workflow, recording.args...)
+	require.NoError(t, err)
+	first := run.GetRunID() // Get moves the run on to the last one
+	recording.client(t, c, run)
+	for i, runID := range runIDs(t, c, name, first) {
+		writeHistory(t, historyFile(name, i), fetchHistory(t, c, name, runID))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +24,7 @@ import (
 // A Task belongs to its workflow's coroutines and must not leave them.
 type Task struct {
 	statusMessage string
+	progress      *signals.Progress
 	nextKey       int
 	// questions are issued and not yet answered to their asker, in the order in which they were issued.
 	questions []*question
@@ -46,11 +48,13 @@ func digest(req signals.InputRequest) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Carry is what a task takes along when its workflow continues as new: the key counter, so that keys stay unique, and
-// the questions in flight, so that a client's answer to the old run reaches the new one.
+// Carry is what a task takes along when its workflow continues as new: the key counter, so that keys stay unique, the
+// questions in flight, so that a client's answer to the old run reaches the new one, and the progress, so that it does
+// not begin again.
 type Carry struct {
-	NextKey   int         `json:"nextKey"`
-	Questions []*question `json:"questions,omitempty"`
+	NextKey   int               `json:"nextKey"`
+	Questions []*question       `json:"questions,omitempty"`
+	Progress  *signals.Progress `json:"progress,omitempty"`
 }
 
 // NewTask makes the task of the running workflow. A workflow that continues as new passes the [Carry] of the run
@@ -58,7 +62,7 @@ type Carry struct {
 func NewTask(ctx workflow.Context, carried *Carry) (*Task, error) {
 	t := &Task{inputs: workflow.GetSignalChannel(ctx, signals.InputSignal)}
 	if carried != nil {
-		t.nextKey, t.questions = carried.NextKey, carried.Questions
+		t.nextKey, t.questions, t.progress = carried.NextKey, carried.Questions, carried.Progress
 	}
 	err := workflow.SetQueryHandler(ctx, signals.StateQuery, func() (signals.TaskState, error) {
 		return t.state(), nil
@@ -94,13 +98,27 @@ func (t *Task) Status(ctx workflow.Context, format string, args ...any) {
 	t.publish(ctx)
 }
 
+// Progress tells how much is done, of total or, if total is 0, of nobody knows how much. A client that follows the call
+// sees it rise; done should not decrease. Numbers that are not finite are ignored.
+func (t *Task) Progress(ctx workflow.Context, done, total float64) {
+	if sum := done + total; math.IsNaN(sum) || math.IsInf(sum, 0) {
+		return
+	}
+	t.progress = &signals.Progress{Done: done, Total: total}
+	t.publish(ctx)
+}
+
 // Carry returns what the next run needs for [NewTask]. Call it last, right before workflow.NewContinueAsNewError.
 // Questions that are still open keep their keys when the next run asks the same again under the same names. Those that no
 // run asks again are forgotten, but not an answer that nobody has read.
 func (t *Task) Carry(ctx workflow.Context) *Carry {
 	t.acceptAll(ctx)
 	forgotten := func(q *question) bool { return q.req == nil && q.Answer == nil }
-	return &Carry{NextKey: t.nextKey, Questions: slices.DeleteFunc(slices.Clone(t.questions), forgotten)}
+	return &Carry{
+		NextKey:   t.nextKey,
+		Questions: slices.DeleteFunc(slices.Clone(t.questions), forgotten),
+		Progress:  t.progress,
+	}
 }
 
 // issue opens an input request. The same question, if the run before left it open or unread under the same name, goes on
@@ -154,7 +172,12 @@ func (t *Task) accept(ctx workflow.Context, input signals.Input) {
 }
 
 func (t *Task) state() signals.TaskState {
-	state := signals.TaskState{Version: signals.Version, StatusMessage: t.statusMessage, UpdatedAt: t.updatedAt}
+	state := signals.TaskState{
+		Version:       signals.Version,
+		StatusMessage: t.statusMessage,
+		Progress:      t.progress,
+		UpdatedAt:     t.updatedAt,
+	}
 	for _, q := range t.questions {
 		if q.req == nil || q.Answer != nil {
 			continue

@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,38 @@ func TestStatusIsPublishedWhenItChanges(t *testing.T) {
 		{Version: 1, StatusMessage: "100% built", UpdatedAt: begin.Add(10 * time.Second)},
 	}, run.published)
 	assert.Equal(t, run.published[1], run.state(), "the query says the same")
+}
+
+func TestProgressIsPublishedWhenItChanges(t *testing.T) {
+	run := newTaskRun(t, func(ctx workflow.Context, task *workflows.Task) (any, error) {
+		task.Progress(ctx, 0, 0)
+		task.Progress(ctx, 0, 0)
+		task.Status(ctx, "copying")
+		task.Progress(ctx, 2.5, 10)
+		task.Progress(ctx, math.NaN(), 10)
+		task.Progress(ctx, 1, math.Inf(1))
+		return nil, nil
+	})
+	run.start(nil)
+	require.NoError(t, run.GetWorkflowError())
+	assert.Equal(t, []signals.TaskState{
+		{Version: 1, Progress: &signals.Progress{}, UpdatedAt: begin},
+		{Version: 1, Progress: &signals.Progress{}, StatusMessage: "copying", UpdatedAt: begin},
+		{Version: 1, Progress: &signals.Progress{Done: 2.5, Total: 10}, StatusMessage: "copying", UpdatedAt: begin},
+	}, run.published)
+	assert.Equal(t, run.published[2], run.state(), "the query says the same")
+}
+
+func TestContinueAsNewKeepsTheProgress(t *testing.T) {
+	first := newTaskRun(t, func(ctx workflow.Context, task *workflows.Task) (any, error) {
+		task.Progress(ctx, 3, 9)
+		return nil, continueAsNew(ctx, task)
+	})
+	carry := carried(first, nil)
+
+	second := newTaskRun(t, func(workflow.Context, *workflows.Task) (any, error) { return nil, nil })
+	second.start(carry)
+	assert.Equal(t, &signals.Progress{Done: 3, Total: 9}, second.state().Progress)
 }
 
 func TestATaskThatSaysNothingPublishesNothing(t *testing.T) {
