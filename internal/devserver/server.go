@@ -161,6 +161,10 @@ func arguments(o Options, port, uiPort string) []string {
 		"--dynamic-config-value", "history.transferProcessorMaxPollRPS=1000",
 		"--dynamic-config-value", "matching.numTaskqueueReadPartitions=1",
 		"--dynamic-config-value", "matching.numTaskqueueWritePartitions=1",
+		// A deletion waits for the next of these, by default half a minute.
+		"--dynamic-config-value", `history.transferProcessorUpdateAckInterval="1s"`,
+		"--dynamic-config-value", `history.visibilityProcessorUpdateAckInterval="1s"`,
+		"--dynamic-config-value", "frontend.namespaceRPS.visibility=200", // lists; 10 a second by default
 		"--dynamic-config-value", "frontend.enableServerVersionCheck=false", // calls home
 	}
 	if o.NoUI {

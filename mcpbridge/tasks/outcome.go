@@ -12,6 +12,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	failurepb "go.temporal.io/api/failure/v1"
 	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/temporal"
 
 	"taskbridge/mcpbridge/catalog"
@@ -26,13 +27,9 @@ const (
 
 // outcome reads the event that closed a task's workflow and fills in status, result and error.
 func (s *Service) outcome(ctx context.Context, task *Task, workflow string, meta signals.Meta) error {
-	events := s.temporal.GetWorkflowHistory(ctx, workflow, task.runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
-	if !events.HasNext() {
-		return fmt.Errorf("workflow %s is closed but has no close event", workflow)
-	}
-	event, err := events.Next()
+	event, err := s.closeEvent(ctx, workflow, task.runID)
 	if err != nil {
-		return fmt.Errorf("read close event: %w", unavailable(err))
+		return err
 	}
 	switch event.GetEventType() {
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:
@@ -46,10 +43,38 @@ func (s *Service) outcome(ctx context.Context, task *Task, workflow string, meta
 		task.Status, task.StatusMessage = Cancelled, "cancelled"
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED:
 		task.terminated(event.GetWorkflowExecutionTerminatedEventAttributes())
+	case enumspb.EVENT_TYPE_UNSPECIFIED:
+		task.Undetermined = true
+		task.fail("the workflow has ended, but Temporal has lost the event that says how")
 	default:
+		task.Undetermined = true
 		task.fail(fmt.Sprintf("the workflow ended in an unexpected way: %s", event.GetEventType()))
 	}
 	return nil
+}
+
+// closeEvent is the event that closed a run, nil if Temporal has lost it.
+func (s *Service) closeEvent(ctx context.Context, workflow, runID string) (*historypb.HistoryEvent, error) {
+	events := s.temporal.GetWorkflowHistory(ctx, workflow, runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
+	if !events.HasNext() {
+		return nil, nil
+	}
+	event, err := events.Next()
+	var (
+		gone *serviceerror.NotFound
+		lost *serviceerror.DataLoss
+	)
+	switch {
+	case errors.As(err, &gone):
+		// Deleted a moment ago, if the run itself is gone too.
+		_, err = s.describe(ctx, workflow)
+		return nil, err
+	case errors.As(err, &lost):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read close event: %w", unavailable(err))
+	}
+	return event, nil
 }
 
 // complete ends a task with a result, or with the JSON-RPC error that came instead.
@@ -77,6 +102,7 @@ func (t *Task) terminated(by *historypb.WorkflowExecutionTerminatedEventAttribut
 		reason = "no reason given"
 	}
 	t.Status, t.StatusMessage = Cancelled, "terminated: "+reason
+	t.CancelRequested = t.CancelRequested || reason == cancelReason
 }
 
 // failure maps a failed workflow: a JSON-RPC error raised on purpose is returned as error; anything else means that the

@@ -24,17 +24,20 @@ const describeTimeout = 10 * time.Second
 func (s *Service) read(ctx context.Context, workflow, id string) (*Task, error) {
 	description, err := s.describe(ctx, workflow)
 	if err != nil {
-		var unknown *serviceerror.NotFound
-		if errors.As(err, &unknown) {
-			return nil, ErrNotFound
-		}
-		return nil, fmt.Errorf("describe workflow: %w", unavailable(err))
+		return nil, err
 	}
 	info := description.GetWorkflowExecutionInfo()
 	memo := info.GetMemo().GetFields()
 	meta, state := s.meta(memo, info), s.state(memo)
 
-	task := &Task{ID: id, UpdatedAt: meta.CreatedAt, runID: info.GetExecution().GetRunId(), stateAt: state.UpdatedAt}
+	task := &Task{
+		ID:              id,
+		UpdatedAt:       meta.CreatedAt,
+		Progress:        state.Progress,
+		CancelRequested: description.GetWorkflowExtendedInfo().GetCancelRequested(),
+		runID:           info.GetExecution().GetRunId(),
+		lastEvent:       info.GetHistoryLength(),
+	}
 	task.record(meta)
 	if state.UpdatedAt.After(task.UpdatedAt) {
 		task.UpdatedAt = state.UpdatedAt
@@ -45,29 +48,35 @@ func (s *Service) read(ctx context.Context, workflow, id string) (*Task, error) 
 		return task, nil
 	}
 	closed := info.GetCloseTime().AsTime()
-	ttl := closed.Sub(meta.CreatedAt) + time.Duration(meta.RetentionMs)*time.Millisecond
-	task.UpdatedAt, task.TTL = closed, &ttl
-	if task.expired(time.Now()) {
-		return nil, ErrNotFound
-	}
+	task.UpdatedAt, task.TTL = closed, s.closedTTL(closed, meta)
 	return task, s.outcome(ctx, task, workflow, meta)
 }
 
-// describe asks for a workflow's newest run. It is the call behind every read of a live task, so it goes without the
-// compression that the SDK asks for by default: that costs both ends more than it saves on messages this small.
+// describe asks for a workflow's newest run; the error is [ErrNotFound] if there is none. It is the call behind every read
+// of a live task, so it goes without the compression that the SDK asks for by default: that costs both ends more than it
+// saves on messages this small.
 func (s *Service) describe(ctx context.Context, workflow string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
-	return s.temporal.WorkflowService().DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
+	description, err := s.temporal.WorkflowService().DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
 		Namespace: s.namespace,
 		Execution: &commonpb.WorkflowExecution{WorkflowId: workflow},
 	}, grpc.UseCompressor(encoding.Identity))
+	var unknown *serviceerror.NotFound
+	if errors.As(err, &unknown) {
+		return nil, ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("describe workflow: %w", unavailable(err))
+	}
+	return description, nil
 }
 
 // record takes over what the front end recorded about the task at its start.
 func (t *Task) record(meta signals.Meta) {
-	t.CreatedAt, t.cancel = meta.CreatedAt, meta.Cancel
-	t.PollInterval = time.Duration(meta.PollIntervalMs) * time.Millisecond
+	t.Tool, t.Dialect, t.CreatedAt, t.cancel = meta.Tool, meta.Dialect, meta.CreatedAt, meta.Cancel
+	t.KeepAlive = milliseconds(meta.RetentionMs)
+	t.PollInterval = milliseconds(meta.PollIntervalMs)
 }
 
 // meta is what the front end recorded at the start. A workflow that has none was started by someone else; its start
@@ -103,6 +112,17 @@ func (s *Service) live(task *Task, state signals.TaskState, d *workflowservice.D
 		task.Status = InputRequired
 	}
 	task.StatusMessage = s.statusMessage(state.StatusMessage, d)
+	task.Queued = queued(d)
+}
+
+// queued reports whether the first workflow task of a workflow has not been taken by a worker. Reset points tell that one
+// was completed, but not all workers make them; a later workflow task is scheduled later.
+func queued(d *workflowservice.DescribeWorkflowExecutionResponse) bool {
+	info, pending := d.GetWorkflowExecutionInfo(), d.GetPendingWorkflowTask()
+	return pending.GetState() == enumspb.PENDING_WORKFLOW_TASK_STATE_SCHEDULED && pending.GetAttempt() <= 1 &&
+		info.GetFirstRunId() == info.GetExecution().GetRunId() &&
+		len(info.GetAutoResetPoints().GetPoints()) == 0 &&
+		pending.GetScheduledTime().AsTime().Sub(info.GetExecutionTime().AsTime()) < time.Second
 }
 
 // open is requests without those that were answered through this process a moment ago.
@@ -117,13 +137,4 @@ func (s *Service) open(runID string, requests map[string]signals.InputRequest) m
 	requests = maps.Clone(requests)
 	maps.DeleteFunc(requests, func(key string, _ signals.InputRequest) bool { return answered[key] })
 	return requests
-}
-
-// liveTTL is how long a task lives at most if nothing ends it earlier.
-func liveTTL(executionTimeout time.Duration, meta signals.Meta) *time.Duration {
-	if executionTimeout == 0 {
-		return nil
-	}
-	ttl := executionTimeout + time.Duration(meta.RetentionMs)*time.Millisecond
-	return &ttl
 }

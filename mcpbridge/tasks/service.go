@@ -57,6 +57,10 @@ type Service struct {
 	failures  converter.FailureConverter
 	closed    *otter.Cache[string, *Task]
 	answered  *otter.Cache[string, map[string]bool]
+	deleted   *otter.Cache[string, struct{}] // by run ID
+	created   recent
+	nudges    nudges
+	patience  time.Duration // how long a follower bears with a Temporal that does not answer
 	// keeps is the namespace's retention as last seen, in nanoseconds; 0 while unknown.
 	keeps atomic.Int64
 }
@@ -84,6 +88,13 @@ func New(temporalClient client.Client, o Options) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cache of answered questions: %w", err)
 	}
+	deleted, err := otter.New(&otter.Options[string, struct{}]{
+		MaximumSize:      deletedTasks,
+		ExpiryCalculator: otter.ExpiryWriting[string, struct{}](deletedLifetime),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cache of deleted tasks: %w", err)
+	}
 	return &Service{
 		temporal:  temporalClient,
 		namespace: o.Namespace,
@@ -91,12 +102,15 @@ func New(temporalClient client.Client, o Options) (*Service, error) {
 		failures:  temporal.NewDefaultFailureConverter(temporal.DefaultFailureConverterOptions{DataConverter: o.DataConverter}),
 		closed:    closed,
 		answered:  answered,
+		deleted:   deleted,
+		patience:  defaultPatience,
+		nudges:    nudges{followers: map[string][]chan struct{}{}},
 	}, nil
 }
 
 // weight is about what a closed task costs in memory, its encoded form included, in bytes.
 func weight(workflowID string, t *Task) uint32 {
-	content := len(t.StatusMessage)
+	content := len(t.Tool) + len(t.Dialect) + len(t.StatusMessage)
 	if t.Error != nil {
 		content += len(t.Error.Message) + len(t.Error.Data)
 	}
@@ -134,11 +148,16 @@ func (s *Service) Check(ctx context.Context) error {
 type Start struct {
 	// ID is the task's; empty for a new random one. A start with the ID of an existing task of the same owner returns
 	// that task and starts nothing, so a start can be repeated safely.
-	ID        string
+	ID string
+	// New makes a start with the ID of an existing task [ErrExists] instead. The ID must not be empty then.
+	New       bool
 	Tool      *catalog.Tool
 	Arguments []json.RawMessage
 	// Dialect is the name of the protocol era, recorded with the task.
 	Dialect string
+	// TTL is for how long after its creation the client wants to read the task, KeepAlive for how long after its end. Both
+	// are bounded by what the namespace keeps. If there is a TTL, it counts; if there is neither, the tool's retention.
+	TTL, KeepAlive *time.Duration
 }
 
 // Create starts a task's workflow and returns once Temporal has it, so that a Get by anyone finds it.
@@ -146,26 +165,23 @@ func (s *Service) Create(ctx context.Context, owner string, start Start) (*Task,
 	if err := CheckSize("arguments", start.Arguments...); err != nil {
 		return nil, err
 	}
-	if start.ID == "" {
+	if start.ID == "" && !start.New {
 		start.ID = uuid.NewString()
 	}
-	tool := start.Tool
-	meta := signals.Meta{
-		Version:        signals.Version,
-		Tool:           tool.Name,
-		CreatedAt:      time.Now().UTC().Truncate(time.Millisecond),
-		RetentionMs:    s.retention(tool).Milliseconds(),
-		PollIntervalMs: tool.PollInterval.Milliseconds(),
-		Result:         string(tool.Result),
-		Cancel:         string(tool.Cancel),
-		Dialect:        start.Dialect,
+	if !validID(start.ID) {
+		return nil, invalidInput("the task ID has to be 1 to %d printable ASCII characters", maxTaskID)
 	}
+	meta, err := s.newMeta(start)
+	if err != nil {
+		return nil, err
+	}
+	tool, workflow := start.Tool, workflowID(owner, start.ID)
 	arguments := make([]any, len(start.Arguments))
 	for i, argument := range start.Arguments {
 		arguments[i] = argument
 	}
 	run, err := s.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID:                                       workflowID(owner, start.ID),
+		ID:                                       workflow,
 		TaskQueue:                                tool.TaskQueue,
 		WorkflowExecutionTimeout:                 tool.ExecutionTimeout,
 		WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
@@ -174,24 +190,35 @@ func (s *Service) Create(ctx context.Context, owner string, start Start) (*Task,
 		StaticSummary:                            tool.Name,
 	}, tool.Workflow, arguments...)
 	var exists *serviceerror.WorkflowExecutionAlreadyStarted
-	if errors.As(err, &exists) {
+	switch {
+	case errors.As(err, &exists) && start.New:
+		return nil, ErrExists
+	case errors.As(err, &exists):
 		return s.Get(ctx, owner, start.ID)
-	}
-	if err != nil {
+	case err != nil:
 		return nil, fmt.Errorf("start workflow %s: %w", tool.Workflow, unavailable(err))
 	}
-	task := &Task{ID: start.ID, Status: Working, UpdatedAt: meta.CreatedAt, runID: run.GetRunID()}
+	s.closed.Invalidate(workflow) // an earlier task of that ID may have been deleted elsewhere
+	s.created.add(owner, start.ID, run.GetRunID())
+	task := &Task{ID: start.ID, Status: Working, Queued: true, UpdatedAt: meta.CreatedAt, runID: run.GetRunID()}
 	task.record(meta)
 	task.TTL = liveTTL(tool.ExecutionTimeout, meta)
 	return task, nil
 }
 
-// retention is how long a tool's finished tasks can be read: never longer than the namespace keeps them.
-func (s *Service) retention(tool *catalog.Tool) time.Duration {
-	if keeps := time.Duration(s.keeps.Load()); keeps > 0 {
-		return min(tool.Retention, keeps)
+// newMeta is what is recorded about a task that starts now.
+func (s *Service) newMeta(start Start) (signals.Meta, error) {
+	tool := start.Tool
+	meta := signals.Meta{
+		Version:        signals.Version,
+		Tool:           tool.Name,
+		CreatedAt:      time.Now().UTC().Truncate(time.Millisecond),
+		PollIntervalMs: tool.PollInterval.Milliseconds(),
+		Result:         string(tool.Result),
+		Cancel:         string(tool.Cancel),
+		Dialect:        start.Dialect,
 	}
-	return tool.Retention
+	return meta, s.bound(start, &meta)
 }
 
 // CheckSize is an [InvalidInputError] if values are together larger than Temporal takes; what names them in it.
@@ -208,19 +235,28 @@ func CheckSize(what string, values ...json.RawMessage) error {
 
 // Get returns a task's state now: from one describe call for a live task, from memory for one known to be closed.
 func (s *Service) Get(ctx context.Context, owner, id string) (*Task, error) {
+	task, err := s.load(ctx, owner, id)
+	if err == nil && task.expired(time.Now()) {
+		return nil, ErrNotFound
+	}
+	return task, err
+}
+
+// load is Get for tasks that have expired too.
+func (s *Service) load(ctx context.Context, owner, id string) (*Task, error) {
 	workflow, err := address(owner, id)
 	if err != nil {
 		return nil, err
 	}
-	if task, ok := s.closed.GetIfPresent(workflow); ok {
-		if task.expired(time.Now()) {
-			return nil, ErrNotFound
-		}
+	if task, ok := s.closed.GetIfPresent(workflow); ok && !s.isDeleted(task) {
 		return task, nil
 	}
 	task, err := s.read(ctx, workflow, id)
 	if err != nil {
 		return nil, err
+	}
+	if s.isDeleted(task) {
+		return nil, ErrNotFound
 	}
 	if task.Status.Terminal() {
 		s.closed.Set(workflow, task)
@@ -262,6 +298,7 @@ func (s *Service) Answer(ctx context.Context, owner, id string, responses map[st
 		return fmt.Errorf("signal workflow: %w", unavailable(err))
 	}
 	s.markAnswered(task.runID, answers)
+	s.nudges.send(workflow)
 	return nil
 }
 
@@ -279,7 +316,11 @@ func (s *Service) markAnswered(runID string, answers map[string]json.RawMessage)
 	})
 }
 
-// Cancel asks a task's workflow to stop, or terminates it if its tool says so. A task that has ended is left as it is.
+// cancelReason is the reason that Temporal records when Cancel terminates a workflow.
+const cancelReason = "cancelled by the client"
+
+// Cancel asks a task's workflow to stop, or terminates it if its tool says so. A task that has ended is left as it is. The
+// next Get says that cancellation was requested.
 func (s *Service) Cancel(ctx context.Context, owner, id string) error {
 	task, err := s.Get(ctx, owner, id)
 	if err != nil {
@@ -288,10 +329,11 @@ func (s *Service) Cancel(ctx context.Context, owner, id string) error {
 	if task.Status.Terminal() {
 		return nil
 	}
+	workflow := workflowID(owner, id)
 	if task.cancel == string(catalog.CancelTerminate) {
-		err = s.temporal.TerminateWorkflow(ctx, workflowID(owner, id), "", "cancelled by the client")
+		err = s.temporal.TerminateWorkflow(ctx, workflow, "", cancelReason)
 	} else {
-		err = s.temporal.CancelWorkflow(ctx, workflowID(owner, id), "")
+		err = s.temporal.CancelWorkflow(ctx, workflow, "")
 	}
 	var gone *serviceerror.NotFound
 	if errors.As(err, &gone) {
@@ -300,39 +342,8 @@ func (s *Service) Cancel(ctx context.Context, owner, id string) error {
 	if err != nil {
 		return fmt.Errorf("cancel workflow: %w", unavailable(err))
 	}
+	s.nudges.send(workflow)
 	return nil
-}
-
-// Await follows a task until it is terminal or input_required, or ctx ends.
-func (s *Service) Await(ctx context.Context, owner, id string) (*Task, error) {
-	for {
-		task, err := s.Get(ctx, owner, id)
-		if err != nil || task.Status != Working {
-			return task, err
-		}
-		if err := s.nextChange(ctx, workflowID(owner, id), task); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// nextChange follows the history of a task's newest run until it says more than the task does: open input requests in a
-// newer state, or the end of the run.
-func (s *Service) nextChange(ctx context.Context, workflow string, task *Task) error {
-	history := s.temporal.GetWorkflowHistory(ctx, workflow, task.runID, true, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	for history.HasNext() {
-		event, err := history.Next()
-		if err != nil {
-			return unavailable(err)
-		}
-		if modified := event.GetWorkflowPropertiesModifiedEventAttributes(); modified != nil {
-			state := s.state(modified.GetUpsertedMemo().GetFields())
-			if len(state.InputRequests) > 0 && state.UpdatedAt.After(task.stateAt) {
-				return nil
-			}
-		}
-	}
-	return ctx.Err()
 }
 
 // workflowID is where a task lives. An owner has no colon, so that one owner's IDs never reach into another's.
@@ -340,14 +351,19 @@ func workflowID(owner, id string) string {
 	return "mcp:" + owner + ":" + id
 }
 
-// address is workflowID for an ID that a client sent. Temporal's client puts workflow IDs into gRPC headers, which carry
-// printable ASCII only, so no task has any other ID.
+// address is workflowID for an ID that a client sent.
 func address(owner, id string) (string, error) {
-	unprintable := func(r rune) bool { return r < ' ' || r > '~' }
-	if id == "" || len(id) > maxTaskID || strings.ContainsFunc(id, unprintable) {
+	if !validID(id) {
 		return "", ErrNotFound
 	}
 	return workflowID(owner, id), nil
+}
+
+// validID reports whether a task may have this ID. Temporal's client puts workflow IDs into gRPC headers, which carry
+// printable ASCII only.
+func validID(id string) bool {
+	unprintable := func(r rune) bool { return r < ' ' || r > '~' }
+	return id != "" && len(id) <= maxTaskID && !strings.ContainsFunc(id, unprintable)
 }
 
 // unavailable marks those errors of Temporal that may pass.

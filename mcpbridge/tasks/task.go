@@ -1,6 +1,6 @@
-// Package tasks is the task service: it starts, reads, answers and cancels MCP tasks, each of which is a Temporal
-// workflow. It knows nothing of JSON-RPC, of HTTP or of any protocol era, and keeps no state that matters: everything
-// about a task lives in Temporal, so any process can answer for any task.
+// Package tasks is the task service: it starts, reads, follows, lists, answers, cancels and deletes MCP tasks, each of
+// which is a Temporal workflow. It knows nothing of JSON-RPC, of HTTP or of any protocol era, and keeps no state that
+// matters: everything about a task lives in Temporal, so any process can answer for any task.
 package tasks
 
 import (
@@ -32,22 +32,33 @@ func (s Status) Terminal() bool {
 // Task is the state of a task at one moment. It is shared between readers and must not be changed.
 type Task struct {
 	ID            string
+	Tool          string
+	Dialect       string // the protocol era in which it was created
 	Status        Status
 	StatusMessage string
+	Progress      *signals.Progress // as the workflow last told it; nil if it never did
 	CreatedAt     time.Time
 	UpdatedAt     time.Time
 	// TTL counts from CreatedAt; nil is without limit, which only a live task without an execution timeout has.
-	TTL          *time.Duration
+	TTL *time.Duration
+	// KeepAlive is for how long after its end it can be read.
+	KeepAlive    time.Duration
 	PollInterval time.Duration
 	// InputRequests are all open ones, when InputRequired.
 	InputRequests map[string]signals.InputRequest
 	// Result is set when Completed, Error when Failed.
 	Result *signals.ToolResult
 	Error  *signals.RPCError
+	// Queued says that no worker has taken up the task yet.
+	Queued bool
+	// CancelRequested says that cancellation was asked for, however the workflow then ended or will end.
+	CancelRequested bool
+	// Undetermined says that the workflow has closed but nothing tells how it ended; the task is then Failed.
+	Undetermined bool
 
 	cancel    string // signals.Meta.Cancel
 	runID     string
-	stateAt   time.Time // when the workflow last spoke, by its own clock; zero if it never did
+	lastEvent int64 // ID of the newest history event that the task shows
 	encodings sync.Map
 }
 
@@ -66,10 +77,13 @@ func (t *Task) Encoded(key any, encode func(*Task) ([]byte, error)) ([]byte, err
 	return encoded, err
 }
 
-// expired reports whether a closed task is over. A live one is not, whatever its TTL says.
+// expired reports whether a task can no longer be read. A live one can, whatever its TTL says.
 func (t *Task) expired(now time.Time) bool {
-	return t.TTL != nil && now.After(t.CreatedAt.Add(*t.TTL))
+	return t.Status.Terminal() && t.TTL != nil && now.After(t.CreatedAt.Add(*t.TTL))
 }
+
+// ErrExists says that a new task cannot have the ID that was asked for, since another one has it or had it a while ago.
+var ErrExists = errors.New("a task with this ID exists already")
 
 // ErrNotFound says that there is no such task for this owner: unknown, expired, deleted, or another caller's.
 var ErrNotFound = errors.New("task not found")

@@ -1,0 +1,197 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/grpc/codes"
+)
+
+const (
+	listTimeout = 10 * time.Second
+	// listReaders is how many tasks of a list are read at once.
+	listReaders = 8
+	// createdLifetime is longer than visibility needs to show a new task.
+	createdLifetime = 15 * time.Second
+	createdTasks    = 1000
+)
+
+// List returns a page of an owner's tasks as Get returns them: live ones first, the newest of them first, then those that
+// have ended, the last to end first. A page has about size tasks; those that were created through this process a moment
+// ago come with the first page in any case. The first page is that of an empty token, and next is the token of the page
+// after, empty when there is none. A token that Temporal cannot use is an [InvalidInputError].
+func (s *Service) List(ctx context.Context, owner string, page []byte, size int) (tasks []*Task, next []byte, err error) {
+	created := s.created.of(owner)
+	for {
+		runs, next, err := s.listed(ctx, owner, page, size)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(page) == 0 {
+			runs = append(without(created, runs), runs...)
+		} else {
+			runs = without(runs, created) // they came with the first page
+		}
+		tasks, err := s.readAll(ctx, owner, runs)
+		if err != nil || len(tasks) > 0 || len(next) == 0 {
+			return tasks, next, err
+		}
+		page = next
+	}
+}
+
+// listing is a run of a task.
+type listing struct {
+	id    string
+	runID string
+	ended bool // as far as visibility knows
+}
+
+// without is listings less those of the tasks in others.
+func without(listings, others []listing) []listing {
+	return slices.DeleteFunc(slices.Clone(listings), func(l listing) bool { return has(others, l.id) })
+}
+
+func has(listings []listing, id string) bool {
+	return slices.ContainsFunc(listings, func(l listing) bool { return l.id == id })
+}
+
+// listed asks visibility for a page of an owner's runs, no two of one task.
+func (s *Service) listed(ctx context.Context, owner string, page []byte, size int) (runs []listing, next []byte, err error) {
+	prefix := workflowID(owner, "")
+	query := fmt.Sprintf(`WorkflowId STARTS_WITH %s AND ExecutionStatus != "ContinuedAsNew"`, quote(prefix))
+	answer, err := s.visibility(ctx, query, page, size)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, run := range answer.GetExecutions() {
+		id, mine := strings.CutPrefix(run.GetExecution().GetWorkflowId(), prefix)
+		if mine && !has(runs, id) {
+			ended := run.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
+			runs = append(runs, listing{id, run.GetExecution().GetRunId(), ended})
+		}
+	}
+	return runs, answer.GetNextPageToken(), nil
+}
+
+func (s *Service) visibility(ctx context.Context, query string, page []byte, size int) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	answer, err := s.temporal.WorkflowService().ListWorkflowExecutions(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+		Namespace:     s.namespace,
+		Query:         query,
+		PageSize:      int32(size),
+		NextPageToken: page,
+	})
+	if err == nil {
+		return answer, nil
+	}
+	// A token that cannot be decoded is an internal error to some visibility stores.
+	code := serviceerror.ToStatus(err).Code()
+	if len(page) > 0 && (code == codes.InvalidArgument || code == codes.Unknown) {
+		return nil, invalidInput("the list cannot be continued here: begin again with its first page")
+	}
+	return nil, fmt.Errorf("list workflows: %w", unavailable(err))
+}
+
+// quote is a string literal of a visibility query.
+func quote(text string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
+}
+
+// readAll reads listed tasks, without those that are not there.
+func (s *Service) readAll(ctx context.Context, owner string, runs []listing) ([]*Task, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	tasks := make([]*Task, len(runs))
+	var reading sync.WaitGroup
+	free := make(chan struct{}, listReaders)
+	for i, run := range runs {
+		free <- struct{}{}
+		reading.Go(func() {
+			defer func() { <-free }()
+			task, err := s.Get(ctx, owner, run.id)
+			switch {
+			case err == nil && !past(run, task):
+				tasks[i] = task
+			case err != nil && !errors.Is(err, ErrNotFound):
+				cancel(err)
+			}
+		})
+	}
+	reading.Wait()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	tasks = slices.DeleteFunc(tasks, func(task *Task) bool { return task == nil })
+	slices.SortStableFunc(tasks, inOrder)
+	return tasks, nil
+}
+
+// inOrder is the order of visibility.
+func inOrder(a, b *Task) int {
+	switch {
+	case !a.Status.Terminal() && !b.Status.Terminal():
+		return b.CreatedAt.Compare(a.CreatedAt)
+	case a.Status.Terminal() && b.Status.Terminal():
+		return b.UpdatedAt.Compare(a.UpdatedAt)
+	case a.Status.Terminal():
+		return 1
+	default:
+		return -1
+	}
+}
+
+// past reports whether a run is not its task's newest, as after a reset: that one is listed in its own place.
+func past(run listing, task *Task) bool {
+	return run.ended && run.runID != task.runID
+}
+
+// recent are the tasks created through this process a moment ago, oldest first: visibility shows them a little later.
+type recent struct {
+	mutex sync.Mutex
+	tasks []creation
+}
+
+type creation struct {
+	owner string
+	at    time.Time
+	listing
+}
+
+func (r *recent) add(owner, id, runID string) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.forget()
+	r.tasks = append(r.tasks, creation{owner, time.Now(), listing{id: id, runID: runID}})
+}
+
+// of are an owner's, newest first.
+func (r *recent) of(owner string) (created []listing) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.forget()
+	for _, task := range slices.Backward(r.tasks) {
+		if task.owner == owner {
+			created = append(created, task.listing)
+		}
+	}
+	return created
+}
+
+// forget makes room for one more and drops what visibility shows by now.
+func (r *recent) forget() {
+	old := max(0, len(r.tasks)-createdTasks+1)
+	for old < len(r.tasks) && time.Since(r.tasks[old].at) > createdLifetime {
+		old++
+	}
+	r.tasks = r.tasks[old:]
+}
