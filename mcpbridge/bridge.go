@@ -1,9 +1,11 @@
-// Package mcpbridge is the MCP front end: an HTTP server that runs tool calls as Temporal workflows and answers for
-// their tasks.
+// Package mcpbridge is the MCP front end: it runs tool calls as Temporal workflows and answers for their tasks, over HTTP
+// and stdio, to clients of all protocol eras.
 //
-// Inside, requests go transport → dialect → task service → Temporal: the transport (http.go) checks HTTP, a dialect
-// (modern.go) knows the wire shapes of one protocol era, package tasks knows what a task is. The go-sdk (sdk.go) serves
-// the base protocol around it.
+// Inside, requests go transport → dialect → task service → Temporal. Transports are http.go and stdio.go, with the
+// sessions of earlier eras in internal/session. Dialects know the wire shapes of one era each: modern.go (2026-07-28 and
+// the Tasks extension), legacy.go (sessions and plain calls), core.go (the tasks of 2025-11-25), proposal.go (SEP-1686).
+// waiter.go is what calls have in common that wait for a result. Package tasks knows what a task is. The go-sdk (sdk.go)
+// serves the base protocol around it.
 package mcpbridge
 
 import (
@@ -21,6 +23,7 @@ import (
 
 	"taskbridge/mcpbridge/catalog"
 	"taskbridge/mcpbridge/internal/seal"
+	"taskbridge/mcpbridge/internal/session"
 	"taskbridge/mcpbridge/tasks"
 )
 
@@ -28,13 +31,16 @@ import (
 const StateKeySize = seal.KeySize
 
 const (
-	defaultMaxBody = 4 << 20
-	headerTimeout  = 10 * time.Second
-	idleTimeout    = 2 * time.Minute
+	defaultMaxBody        = 4 << 20
+	defaultMaxSessions    = 10_000
+	defaultSessionTimeout = 30 * time.Minute
+	// maxWatches is how many tasks of sessions may be watched at once to push their changes: each takes one of about 1,200
+	// long-polls that Temporal allows by default.
+	maxWatches    = 256
+	headerTimeout = 10 * time.Second
+	idleTimeout   = 2 * time.Minute
 	// shutdownGrace is how long requests in flight may take to finish when the bridge stops.
 	shutdownGrace = 10 * time.Second
-	// sessionTimeout ends sessions of earlier eras whose clients went away without a word.
-	sessionTimeout = time.Hour
 )
 
 // Options of a [Bridge]. Only Temporal is required.
@@ -58,19 +64,25 @@ type Options struct {
 	MaxBody int64
 	// AllowedOrigins are browser origins beside the server's own, such as "https://app.example.com", that may call.
 	AllowedOrigins []string
+	// MaxSessions is how many sessions of earlier protocol revisions there may be at once. Default 10,000.
+	MaxSessions int
+	// SessionTimeout ends a session whose client has had no connection for that long. Default 30 minutes.
+	SessionTimeout time.Duration
 	// Logger receives one line for each failure that is the server's. Default slog.Default().
 	Logger *slog.Logger
 }
 
 // Bridge is an MCP server on Temporal.
 type Bridge struct {
-	options   Options
-	service   *tasks.Service
-	tools     *toolSet
-	server    *mcp.Server
-	modern    *modern
-	transport *httpTransport
-	handler   http.Handler
+	options Options
+	service *tasks.Service
+	tools   *toolSet
+	server  *mcp.Server
+	shared  *shared
+	modern  *modern
+	watches chan struct{}
+	handler http.Handler
+	stop    context.CancelFunc
 }
 
 // New makes a bridge. It does not talk to Temporal yet.
@@ -84,6 +96,12 @@ func New(o Options) (*Bridge, error) {
 	if o.MaxBody == 0 {
 		o.MaxBody = defaultMaxBody
 	}
+	if o.MaxSessions == 0 {
+		o.MaxSessions = defaultMaxSessions
+	}
+	if o.SessionTimeout == 0 {
+		o.SessionTimeout = defaultSessionTimeout
+	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
@@ -95,28 +113,56 @@ func New(o Options) (*Bridge, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mcpbridge: Options.StateKey: %w", err)
 	}
-	b := &Bridge{options: o, service: service, tools: newToolSet()}
-	b.modern, err = newModern(service, b.tools, sealer, o.Implementation)
-	if err != nil {
+	b := &Bridge{options: o, service: service, tools: newToolSet(), watches: make(chan struct{}, maxWatches)}
+	b.shared = &shared{service: service, tools: b.tools, sealer: sealer, waiting: newWaitingCalls(), log: o.Logger}
+	b.shared.stopping, b.stop = context.WithCancel(context.Background())
+	if b.modern, err = newModern(b.shared, o.Implementation); err != nil {
 		return nil, fmt.Errorf("mcpbridge: %w", err)
 	}
-	b.server = newServer(o)
+	b.server = b.shared.newServer(o)
 	if o.Catalog != nil {
 		for _, tool := range o.Catalog.Tools() {
 			b.add(tool)
 		}
 	}
-	if b.transport, err = newHTTPTransport(b.modern, b.server, o); err != nil {
+	transport, err := newHTTPTransport(b.modern, b.server, b.newSessions(), o)
+	if err != nil {
 		return nil, fmt.Errorf("mcpbridge: Options.AllowedOrigins: %w", err)
 	}
-	b.handler = b.transport.app(b.Ready)
+	b.handler = transport.app(b.Ready)
 	return b, nil
 }
 
-// add offers a tool in every dialect.
+// newSessions serves the clients of earlier eras over HTTP.
+func (b *Bridge) newSessions() *session.Handler {
+	return session.NewHandler(session.Options{
+		Server:   b.server,
+		Versions: legacyVersions(),
+		Open: func(r *http.Request) (context.Context, session.Dialect) {
+			return b.newConversation(r.Context(), isLoopbackConnection(r))
+		},
+		Max:      b.options.MaxSessions,
+		Timeout:  b.options.SessionTimeout,
+		Stopping: b.shared.stopping,
+		Log:      b.options.Logger,
+	})
+}
+
+// newConversation is the dialect of a new session. Tasks may be listed if only the owner can be at the other end.
+func (b *Bridge) newConversation(ctx context.Context, listable bool) (context.Context, *conversation) {
+	c := &conversation{shared: b.shared, owner: tasks.Anonymous, listable: listable, watches: b.watches}
+	return context.WithValue(ctx, conversationKey{}, c), c
+}
+
+// add offers a tool in every dialect, and the companions with the first tool that needs them.
 func (b *Bridge) add(tool *catalog.Tool) {
-	b.tools.add(tool)
-	b.server.AddTool(describeTool(tool), b.modern.synchronous(tool))
+	needsCompanions := b.tools.add(tool)
+	b.server.AddTool(describeTool(tool), servedByDialect)
+	if needsCompanions {
+		for _, companion := range companionTools() {
+			b.server.AddTool(companion, servedByDialect)
+		}
+	}
 }
 
 // Server is the go-sdk server behind the bridge, for prompts, resources and tools that are not workflows.
@@ -143,7 +189,7 @@ func (b *Bridge) Serve(ctx context.Context, listener net.Listener) error {
 		IdleTimeout:       idleTimeout,
 		ErrorLog:          slog.NewLogLogger(b.options.Logger.Handler(), slog.LevelWarn),
 	}
-	server.RegisterOnShutdown(b.transport.stop)
+	server.RegisterOnShutdown(b.stop)
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	select {

@@ -13,23 +13,37 @@ import (
 
 	"taskbridge/mcpbridge/catalog"
 	"taskbridge/mcpbridge/internal/rpc"
+	"taskbridge/mcpbridge/tasks"
 	"taskbridge/signals"
 )
 
 const (
 	confirmKey = "confirm"
-	// confirmLifetime is how long a person may think about a confirmation.
+	// confirmLifetime is how long a person may think about a confirmation, runningLifetime how long about what a running
+	// workflow asks.
 	confirmLifetime = time.Hour
+	runningLifetime = 24 * time.Hour
 )
 
-// confirmState travels sealed through the client while a person decides (MCP 2026-07-28, Multi Round-Trip Requests). It
-// names the task that the confirmed call will start, so that a repeated or replayed retry starts nothing twice.
-type confirmState struct {
+// callState travels sealed through the client while a person decides (MCP 2026-07-28, Multi Round-Trip Requests). It
+// names the task that the call has started, or will start once confirmed, so that a repeated or replayed retry starts
+// nothing twice.
+type callState struct {
 	TaskID    string    `json:"taskId"`
+	Running   bool      `json:"running,omitzero"` // the task has been started
 	Owner     string    `json:"owner"`
 	Tool      string    `json:"tool"`
 	Arguments []byte    `json:"arguments"` // digest
 	Expires   time.Time `json:"expires"`
+}
+
+// newState is the state of a call.
+func newState(r *request, taskID string, lifetime time.Duration) (*callState, *rpc.Error) {
+	digest, err := argumentsDigest(r.params.Arguments)
+	if err != nil {
+		return nil, rpc.Errorf(rpc.CodeInvalidParams, "params.arguments: %v", err)
+	}
+	return &callState{TaskID: taskID, Owner: r.owner, Tool: r.params.Name, Arguments: digest, Expires: time.Now().Add(lifetime)}, nil
 }
 
 // confirmRound is what one round of a confirmation leads to: a reply to send, or a task to start.
@@ -41,51 +55,57 @@ type confirmRound struct {
 
 // confirm asks a tool's question before anything starts. The first call is answered with the question; the retry brings
 // the answer and the sealed state.
-func (d *modern) confirm(r *request, tool *catalog.Tool) (confirmRound, *rpc.Error) {
-	if !r.declaresForms() {
+func (d *modern) confirm(r *request, tool *catalog.Tool, state *callState) (confirmRound, *rpc.Error) {
+	if !r.client().showsForms() {
 		return confirmRound{}, missingCapability("elicitation", "form")
 	}
-	digest, err := argumentsDigest(r.params.Arguments)
-	if err != nil {
-		return confirmRound{}, rpc.Errorf(rpc.CodeInvalidParams, "params.arguments: %v", err)
+	question := map[string]signals.InputRequest{confirmKey: confirmation(tool)}
+	if state == nil {
+		state, rpcErr := newState(r, uuid.NewString(), confirmLifetime)
+		if rpcErr != nil {
+			return confirmRound{}, rpcErr
+		}
+		return d.confirmRound(question, state)
 	}
-	state := confirmState{
-		TaskID:    uuid.NewString(),
-		Owner:     r.owner,
-		Tool:      tool.Name,
-		Arguments: digest,
-		Expires:   time.Now().Add(confirmLifetime),
-	}
-	if r.params.RequestState == "" {
-		return d.ask(tool, state)
-	}
-	returned, rpcErr := d.openState(r.params.RequestState, state)
+	responses, rpcErr := decodeResponses(r.params.InputResponses)
 	if rpcErr != nil {
 		return confirmRound{}, rpcErr
 	}
-	response, rpcErr := responseTo(r.params.InputResponses, confirmKey)
+	response, answered := responses[confirmKey]
+	if !answered {
+		return d.confirmRound(question, state)
+	}
+	content, refusal, rpcErr := decide(tool, response)
 	if rpcErr != nil {
 		return confirmRound{}, rpcErr
 	}
-	if response == nil {
-		return d.ask(tool, *returned)
+	if refusal != nil {
+		reply, rpcErr := d.encodeResult(refusal)
+		return confirmRound{reply: reply}, rpcErr
 	}
-	return d.decide(tool, returned, response)
+	return confirmRound{taskID: state.TaskID, content: content}, nil
 }
 
-// ask replies with the question.
-func (d *modern) ask(tool *catalog.Tool, state confirmState) (confirmRound, *rpc.Error) {
+func (d *modern) confirmRound(question map[string]signals.InputRequest, state *callState) (confirmRound, *rpc.Error) {
+	reply, rpcErr := d.encodeQuestions(question, state)
+	return confirmRound{reply: reply}, rpcErr
+}
+
+// askMidway ends a round with what the running workflow asks. The retry goes on where this round ends.
+func (d *modern) askMidway(r *request, task *tasks.Task) ([]byte, *rpc.Error) {
+	state, rpcErr := newState(r, task.ID, runningLifetime)
+	if rpcErr != nil {
+		return nil, rpcErr
+	}
+	state.Running = true
+	return d.encodeQuestions(task.InputRequests, state)
+}
+
+// encodeQuestions is an InputRequiredResult.
+func (d *modern) encodeQuestions(requests map[string]signals.InputRequest, state *callState) ([]byte, *rpc.Error) {
 	plain, err := json.Marshal(state)
 	if err != nil {
-		return confirmRound{}, taskError("tools/call", err)
-	}
-	params, err := json.Marshal(struct {
-		Mode            string             `json:"mode"`
-		Message         string             `json:"message"`
-		RequestedSchema stdjson.RawMessage `json:"requestedSchema"`
-	}{"form", tool.Confirm.Message, tool.Confirm.Schema})
-	if err != nil {
-		return confirmRound{}, taskError("tools/call", err)
+		return nil, taskError("tools/call", err)
 	}
 	reply, err := json.Marshal(struct {
 		ResultType    string                          `json:"resultType"`
@@ -94,26 +114,34 @@ func (d *modern) ask(tool *catalog.Tool, state confirmState) (confirmRound, *rpc
 		Meta          jsontext.Value                  `json:"_meta"`
 	}{
 		ResultType:    "input_required",
-		InputRequests: map[string]signals.InputRequest{confirmKey: {Method: signals.MethodElicit, Params: params}},
+		InputRequests: requests,
 		RequestState:  d.sealer.Seal(plain),
 		Meta:          d.resultMeta,
-	})
+	}, json.Deterministic(true))
 	if err != nil {
-		return confirmRound{}, taskError("tools/call", err)
+		return nil, taskError("tools/call", err)
 	}
-	return confirmRound{reply: reply}, nil
+	return reply, nil
 }
 
-// openState opens sealed state and checks that it was made for this caller, tool and arguments, not too long ago.
-func (d *modern) openState(sealed string, expected confirmState) (*confirmState, *rpc.Error) {
-	refuse := func(reason string) (*confirmState, *rpc.Error) {
+// returnedState opens the state that a retry brings back, and checks that it was made for this caller, tool and
+// arguments, not too long ago. It is nil if the call brings none.
+func (d *modern) returnedState(r *request) (*callState, *rpc.Error) {
+	if r.params.RequestState == "" {
+		return nil, nil
+	}
+	refuse := func(reason string) (*callState, *rpc.Error) {
 		return nil, rpc.Errorf(rpc.CodeInvalidParams, "params.requestState %s: call the tool again without requestState", reason)
 	}
-	plain, err := d.sealer.Open(sealed)
+	expected, rpcErr := newState(r, "", 0)
+	if rpcErr != nil {
+		return nil, rpcErr
+	}
+	plain, err := d.sealer.Open(r.params.RequestState)
 	if err != nil {
 		return refuse("is not one of this server's")
 	}
-	var state confirmState
+	var state callState
 	if err := json.Unmarshal(plain, &state); err != nil {
 		return refuse("cannot be read")
 	}
@@ -126,27 +154,39 @@ func (d *modern) openState(sealed string, expected confirmState) (*confirmState,
 	return &state, nil
 }
 
-// decide turns the person's answer into a start, a refusal, or the question once more.
-func (d *modern) decide(tool *catalog.Tool, state *confirmState, response stdjson.RawMessage) (confirmRound, *rpc.Error) {
+// confirmation is the question that a tool asks before anything starts.
+func confirmation(tool *catalog.Tool) signals.InputRequest {
+	params, err := json.Marshal(struct {
+		Mode            string             `json:"mode"`
+		Message         string             `json:"message"`
+		RequestedSchema stdjson.RawMessage `json:"requestedSchema"`
+	}{"form", tool.Confirm.Message, tool.Confirm.Schema})
+	if err != nil { // the catalog has checked the schema
+		panic(err)
+	}
+	return signals.InputRequest{Method: signals.MethodElicit, Params: params}
+}
+
+// decide reads a person's answer to a confirmation: what was confirmed, or the result that says that nothing was.
+func decide(tool *catalog.Tool, response stdjson.RawMessage) (content stdjson.RawMessage, refusal *signals.ToolResult, rpcErr *rpc.Error) {
 	action, content, err := catalog.DecodeAnswer(response)
 	if err != nil {
-		return confirmRound{}, rpc.Errorf(rpc.CodeInvalidParams, "params.inputResponses.%s: %v", confirmKey, err)
+		return nil, nil, rpc.Errorf(rpc.CodeInvalidParams, "params.inputResponses.%s: %v", confirmKey, err)
 	}
 	if action != "accept" {
-		reply, rpcErr := d.encodeResult(toolError("%s was not confirmed (%s); nothing was started", tool.Name, action))
-		return confirmRound{reply: reply}, rpcErr
+		return nil, toolError("%s was not confirmed (%s); nothing was started", tool.Name, action), nil
 	}
 	if content == nil {
 		content = stdjson.RawMessage("{}")
 	}
 	if err := tool.ValidateConfirmation(content); err != nil {
-		return confirmRound{}, rpc.Errorf(rpc.CodeInvalidParams, "params.inputResponses.%s.content: %v", confirmKey, err)
+		return nil, nil, rpc.Errorf(rpc.CodeInvalidParams, "params.inputResponses.%s.content: %v", confirmKey, err)
 	}
-	return confirmRound{taskID: state.TaskID, content: content}, nil
+	return content, nil, nil
 }
 
-// responseTo is the response under a key, nil if there is none.
-func responseTo(responses jsontext.Value, key string) (stdjson.RawMessage, *rpc.Error) {
+// decodeResponses reads the responses to input requests by their keys; nothing if there are none.
+func decodeResponses(responses jsontext.Value) (map[string]stdjson.RawMessage, *rpc.Error) {
 	if responses == nil {
 		return nil, nil
 	}
@@ -154,7 +194,7 @@ func responseTo(responses jsontext.Value, key string) (stdjson.RawMessage, *rpc.
 	if err := json.Unmarshal(responses, &byKey); err != nil {
 		return nil, rpc.Errorf(rpc.CodeInvalidParams, "params.inputResponses must be an object: the response to each input request by its key")
 	}
-	return byKey[key], nil
+	return byKey, nil
 }
 
 // argumentsDigest is the same for arguments that differ in white space and member order only. Numbers count as they are

@@ -14,9 +14,9 @@ import (
 	"taskbridge/mcpbridge/internal/rpc"
 )
 
-// checkEnvelope checks the metadata that every modern request carries, and the headers that mirror it (MCP 2026-07-28,
-// Overview, "_meta"; Streamable HTTP, "Request Metadata").
-func (t *httpTransport) checkEnvelope(header http.Header, r *request) *rpc.Error {
+// checkEnvelope checks the metadata that every modern request carries, and over HTTP the headers that mirror it; header
+// is nil over other transports (MCP 2026-07-28, Overview, "_meta"; Streamable HTTP, "Request Metadata").
+func (d *modern) checkEnvelope(header http.Header, r *request) *rpc.Error {
 	meta := r.params.Meta
 	if meta == nil {
 		return rpc.Errorf(rpc.CodeInvalidParams, "params._meta is missing: every request carries io.modelcontextprotocol/protocolVersion and io.modelcontextprotocol/clientCapabilities in it")
@@ -31,7 +31,7 @@ func (t *httpTransport) checkEnvelope(header http.Header, r *request) *rpc.Error
 		return &rpc.Error{
 			Code:    rpc.CodeUnsupportedProtocolVersion,
 			Message: "unsupported protocol version " + meta.ProtocolVersion,
-			Data:    map[string]any{"supported": t.versions, "requested": meta.ProtocolVersion},
+			Data:    map[string]any{"supported": d.versions, "requested": meta.ProtocolVersion},
 		}
 	}
 	if err := mirrors(header, "Mcp-Method", "method", r.method); err != nil {
@@ -48,7 +48,10 @@ func (t *httpTransport) checkEnvelope(header http.Header, r *request) *rpc.Error
 			return err
 		}
 	}
-	return t.checkParamHeaders(header, r)
+	if header == nil {
+		return nil
+	}
+	return d.checkParamHeaders(header, r)
 }
 
 // mirroredName is the member of a request's params that header Mcp-Name repeats, and its value; "" if there is none.
@@ -68,6 +71,9 @@ func (r *request) mirroredName() (member, value string) {
 
 // mirrors checks that a header repeats a member of the body. Only Mcp-Name may be encoded.
 func mirrors(header http.Header, name, member, want string) *rpc.Error {
+	if header == nil {
+		return nil
+	}
 	sent := header.Values(name)
 	if len(sent) == 0 {
 		return rpc.Errorf(rpc.CodeHeaderMismatch, "header %s is missing: it must repeat %s, %s", name, member, rpc.Clip(want))
@@ -105,11 +111,11 @@ func decodeHeader(value string) (string, bool) {
 
 // checkParamHeaders checks the headers that a tool's input schema asks for with x-mcp-header (Streamable HTTP, "Custom
 // Headers from Tool Parameters").
-func (t *httpTransport) checkParamHeaders(header http.Header, r *request) *rpc.Error {
+func (d *modern) checkParamHeaders(header http.Header, r *request) *rpc.Error {
 	if r.method != "tools/call" {
 		return nil
 	}
-	tool, ok := t.modern.tools.get(r.params.Name)
+	tool, ok := d.tools.get(r.params.Name)
 	if !ok {
 		return nil
 	}

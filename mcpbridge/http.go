@@ -2,6 +2,7 @@ package mcpbridge
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"taskbridge/mcpbridge/internal/rpc"
+	"taskbridge/mcpbridge/internal/session"
 	"taskbridge/mcpbridge/tasks"
 )
 
@@ -30,39 +32,33 @@ const (
 	usualBody   = 64 << 10
 )
 
-// httpTransport is the Streamable HTTP transport (MCP 2026-07-28): it checks what HTTP adds to a message and passes the
-// message to whoever serves it: the modern dialect, or the go-sdk for everything else and for older eras.
+// httpTransport is the Streamable HTTP transport: it checks what HTTP adds to a message and passes the message to
+// whoever serves it: the modern dialect, the go-sdk for the rest of the modern base protocol, or the sessions of earlier
+// eras.
 type httpTransport struct {
-	modern   *modern
-	versions []string
-	maxBody  int64
-	origins  []string
-	log      *slog.Logger
-	// stateless serves modern requests of the base protocol, sessions the eras before 2026-07-28.
-	stateless, sessions http.Handler
-	// stopping ends when the server shuts down, and with it the streams of the go-sdk, which end by nothing else.
-	stopping context.Context
-	stop     context.CancelFunc
+	modern    *modern
+	stateless http.Handler
+	sessions  *session.Handler
+	maxBody   int64
+	origins   []string
+	log       *slog.Logger
 }
 
-func newHTTPTransport(d *modern, server *mcp.Server, o Options) (*httpTransport, error) {
+func newHTTPTransport(d *modern, server *mcp.Server, sessions *session.Handler, o Options) (*httpTransport, error) {
 	for _, origin := range o.AllowedOrigins {
 		parsed, err := url.Parse(origin)
 		if err != nil || parsed.Scheme == "" || parsed.Host == "" || parsed.Path != "" {
 			return nil, fmt.Errorf("allowed origin %q: write scheme and host only, such as https://app.example.com", origin)
 		}
 	}
-	t := &httpTransport{
+	return &httpTransport{
 		modern:    d,
-		versions:  mcp.SupportedProtocolVersions(),
+		stateless: statelessHandler(server),
+		sessions:  sessions,
 		maxBody:   o.MaxBody,
 		origins:   o.AllowedOrigins,
 		log:       o.Logger,
-		stateless: statelessHandler(server),
-		sessions:  sessionHandler(server),
-	}
-	t.stopping, t.stop = context.WithCancel(context.Background())
-	return t, nil
+	}, nil
 }
 
 // app is the Echo application: /mcp and the health probes.
@@ -139,7 +135,8 @@ func (t *httpTransport) serve(c echo.Context) error {
 			c.Response().Header().Set(echo.HeaderAllow, http.MethodPost)
 			return c.NoContent(http.StatusMethodNotAllowed)
 		}
-		return t.pass(c, t.sessions, nil)
+		t.sessions.ServeHTTP(c.Response(), r, nil)
+		return nil
 	}
 	if media, _, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType)); err != nil || media != echo.MIMEApplicationJSON {
 		return t.fail(c, http.StatusUnsupportedMediaType, nil, rpc.Errorf(rpc.CodeInvalidRequest, "Content-Type must be application/json"))
@@ -158,24 +155,19 @@ func (t *httpTransport) serve(c echo.Context) error {
 func (t *httpTransport) dispatch(c echo.Context, body []byte) error {
 	r := c.Request()
 	message, rpcErr := rpc.Decode(body)
-	if rpcErr != nil {
-		if t.isLegacy(r, message.Method, nil) { // sessions also take responses: the answers to their server's requests
-			return t.pass(c, t.sessions, body)
-		}
-		return t.fail(c, http.StatusBadRequest, message.ID, rpcErr)
-	}
 	request := &request{method: message.Method, owner: tasks.Anonymous}
-	rpcErr = message.DecodeParams(&request.params)
+	paramsErr := message.DecodeParams(&request.params)
 	if t.isLegacy(r, message.Method, request.params.Meta) {
-		return t.pass(c, t.sessions, body)
+		t.sessions.ServeHTTP(c.Response(), r, body)
+		return nil
 	}
-	if rpcErr != nil {
+	if rpcErr = cmp.Or(rpcErr, paramsErr); rpcErr != nil {
 		return t.fail(c, http.StatusBadRequest, message.ID, rpcErr)
 	}
 	if message.IsNotification() {
 		return c.NoContent(http.StatusAccepted)
 	}
-	if rpcErr := t.checkEnvelope(r.Header, request); rpcErr != nil {
+	if rpcErr := t.modern.checkEnvelope(r.Header, request); rpcErr != nil {
 		return t.fail(c, http.StatusBadRequest, message.ID, rpcErr)
 	}
 	if !t.modern.serves(request.method, request.params.Name) {
@@ -183,13 +175,33 @@ func (t *httpTransport) dispatch(c echo.Context, body []byte) error {
 			return t.fail(c, http.StatusBadRequest, message.ID, rpcErr)
 		}
 		decodeName(r.Header, request)
-		return t.pass(c, t.stateless, body)
+		return t.pass(c, body)
 	}
-	result, rpcErr := t.modern.handle(r.Context(), request)
+	return t.handle(c, message.ID, request)
+}
+
+// handle has the modern dialect answer a request.
+func (t *httpTransport) handle(c echo.Context, id []byte, request *request) error {
+	ctx := c.Request().Context()
+	if request.method != "tools/call" { // which alone may take time
+		result, rpcErr := t.modern.handle(ctx, request)
+		if rpcErr != nil {
+			return t.fail(c, httpStatus(rpcErr), id, rpcErr)
+		}
+		return c.JSONBlob(http.StatusOK, rpc.ResultResponse(id, result))
+	}
+	reply := newReply(c)
+	request.notify = reply.notify
+	working, done := context.WithCancel(ctx)
+	defer done()
+	go reply.keepAlive(working)
+	result, rpcErr := t.modern.handle(ctx, request)
+	done()
 	if rpcErr != nil {
-		return t.fail(c, httpStatus(rpcErr), message.ID, rpcErr)
+		t.logFailure(ctx, rpcErr)
+		return reply.finish(httpStatus(rpcErr), rpc.ErrorResponse(id, rpcErr))
 	}
-	return c.JSONBlob(http.StatusOK, rpc.ResultResponse(message.ID, result))
+	return reply.finish(http.StatusOK, rpc.ResultResponse(id, result))
 }
 
 // isLegacy reports whether a message belongs to an era with sessions: it has one, opens one, or says so by its version.
@@ -199,28 +211,35 @@ func (t *httpTransport) isLegacy(r *http.Request, method string, meta *requestMe
 	}
 	version := r.Header.Get("Mcp-Protocol-Version")
 	if version != "" {
-		return version < modernVersion && slices.Contains(t.versions, version)
+		return version < modernVersion && slices.Contains(t.modern.versions, version)
 	}
 	return method == "initialize" || r.Header.Get("Mcp-Session-Id") != ""
 }
 
-// pass hands a request to a handler of the go-sdk, with the body it has not seen yet.
-func (t *httpTransport) pass(c echo.Context, handler http.Handler, body []byte) error {
+// pass hands a modern request to the go-sdk, with the body it has not seen yet. Streams of the SDK end by nothing else
+// than their context.
+func (t *httpTransport) pass(c echo.Context, body []byte) error {
 	ctx, cancel := context.WithCancel(c.Request().Context())
 	defer cancel()
-	defer context.AfterFunc(t.stopping, cancel)()
+	defer context.AfterFunc(t.modern.stopping, cancel)()
 	r := c.Request().WithContext(ctx)
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	handler.ServeHTTP(c.Response(), r)
+	c.Response().Header().Set("X-Accel-Buffering", "no")
+	t.stateless.ServeHTTP(c.Response(), r)
 	return nil
 }
 
 // fail answers with a JSON-RPC error.
 func (t *httpTransport) fail(c echo.Context, status int, id []byte, err *rpc.Error) error {
-	if err.Code == rpc.CodeInternalError && c.Request().Context().Err() == nil { // else the client has gone, no more
+	t.logFailure(c.Request().Context(), err)
+	return c.JSONBlob(status, rpc.ErrorResponse(id, err))
+}
+
+// logFailure logs a failure that is the server's, and not that of a client which has gone.
+func (t *httpTransport) logFailure(ctx context.Context, err *rpc.Error) {
+	if err.Code == rpc.CodeInternalError && ctx.Err() == nil {
 		t.log.Error("request failed", "error", err.Message)
 	}
-	return c.JSONBlob(status, rpc.ErrorResponse(id, err))
 }
 
 // httpStatus is the HTTP status for an error of a dialect. Errors of the protocol have one of their own; errors about

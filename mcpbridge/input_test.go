@@ -150,7 +150,7 @@ func TestTasksNeedTheExtension(t *testing.T) {
 
 	assert.JSONEq(t, `{"resultType":"complete","content":[{"type":"text","text":"slept"}],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"taskbridge","version":"`+mcpbridge.Version()+`"}}}`,
 		string(f.call("sleep", `{"seconds":0.1}`).Result), "the call waits")
-	assertToolError(t, f.call("ask", `{}`), "asked for input")
+	assertToolError(t, f.call("ask", `{}`), "this client has not declared it can give (capability elicitation.form)")
 }
 
 func TestIDsComeBackAsSent(t *testing.T) {

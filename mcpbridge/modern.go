@@ -5,7 +5,6 @@ import (
 	stdjson "encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -13,7 +12,6 @@ import (
 
 	"taskbridge/mcpbridge/catalog"
 	"taskbridge/mcpbridge/internal/rpc"
-	"taskbridge/mcpbridge/internal/seal"
 	"taskbridge/mcpbridge/tasks"
 	"taskbridge/signals"
 )
@@ -30,21 +28,20 @@ const (
 // modern is the dialect of protocol 2026-07-28 with the Tasks extension. It serves tools/call for tools that are
 // workflows, and tasks/get, tasks/update and tasks/cancel. All that a request needs is in the request.
 type modern struct {
-	service *tasks.Service
-	tools   *toolSet
-	sealer  *seal.Sealer
+	*shared
+	versions []string
 	// meta is the _meta of every result, naming the server; resultMeta is the same, encoded.
 	meta       map[string]stdjson.RawMessage
 	resultMeta jsontext.Value
 	ack        []byte
 }
 
-func newModern(service *tasks.Service, tools *toolSet, sealer *seal.Sealer, server *mcp.Implementation) (*modern, error) {
+func newModern(shared *shared, server *mcp.Implementation) (*modern, error) {
 	serverInfo, err := json.Marshal(server)
 	if err != nil {
 		return nil, fmt.Errorf("server info: %w", err)
 	}
-	d := &modern{service: service, tools: tools, sealer: sealer}
+	d := &modern{shared: shared, versions: mcp.SupportedProtocolVersions()}
 	d.meta = map[string]stdjson.RawMessage{"io.modelcontextprotocol/serverInfo": serverInfo}
 	if d.resultMeta, err = json.Marshal(d.meta); err != nil {
 		return nil, fmt.Errorf("server info: %w", err)
@@ -58,6 +55,8 @@ type request struct {
 	method string
 	owner  string
 	params requestParams
+	// notify sends a notification that belongs to the request; nil if its client takes none.
+	notify func(method string, params any)
 }
 
 // requestParams are all members that the requests of this dialect, and the headers that mirror them, need.
@@ -75,26 +74,12 @@ type requestParams struct {
 type requestMeta struct {
 	ProtocolVersion    string              `json:"io.modelcontextprotocol/protocolVersion"`
 	ClientCapabilities *clientCapabilities `json:"io.modelcontextprotocol/clientCapabilities"`
+	ProgressToken      jsontext.Value      `json:"progressToken"`
 }
 
-type clientCapabilities struct {
-	Extensions  map[string]jsontext.Value `json:"extensions"`
-	Elicitation *struct {
-		Form *struct{} `json:"form"`
-		URL  *struct{} `json:"url"`
-	} `json:"elicitation"`
-}
+func (r *request) client() *clientCapabilities { return r.params.Meta.ClientCapabilities }
 
-func (r *request) declaresTasks() bool {
-	_, ok := r.params.Meta.ClientCapabilities.Extensions[tasksExtension]
-	return ok
-}
-
-// declaresForms reports whether the client shows forms: elicitation without modes means form mode.
-func (r *request) declaresForms() bool {
-	elicitation := r.params.Meta.ClientCapabilities.Elicitation
-	return elicitation != nil && (elicitation.Form != nil || elicitation.URL == nil)
-}
+func (r *request) declaresTasks() bool { return r.client().extends(tasksExtension) }
 
 // serves reports whether a request is this dialect's own rather than the base protocol's.
 func (d *modern) serves(method, toolName string) bool {
@@ -103,7 +88,7 @@ func (d *modern) serves(method, toolName string) bool {
 		return true
 	case "tools/call":
 		_, ok := d.tools.get(toolName)
-		return ok
+		return ok || d.tools.isCompanion(toolName)
 	}
 	return false
 }
@@ -145,9 +130,9 @@ func (d *modern) update(ctx context.Context, r *request) ([]byte, *rpc.Error) {
 	if r.params.InputResponses.Kind() != '{' {
 		return nil, rpc.Errorf(rpc.CodeInvalidParams, "params.inputResponses must be an object: the response to each input request by its key")
 	}
-	var responses map[string]stdjson.RawMessage
-	if err := json.Unmarshal(r.params.InputResponses, &responses); err != nil {
-		return nil, rpc.Errorf(rpc.CodeInvalidParams, "params.inputResponses: %v", err)
+	responses, rpcErr := decodeResponses(r.params.InputResponses)
+	if rpcErr != nil {
+		return nil, rpcErr
 	}
 	return d.acknowledge(r, d.service.Answer(ctx, r.owner, *r.params.TaskID, responses))
 }
@@ -161,6 +146,9 @@ func (d *modern) acknowledge(r *request, err error) ([]byte, *rpc.Error) {
 
 // call runs a tool: as a task if the client can follow one and the tool may be one, else until its end.
 func (d *modern) call(ctx context.Context, r *request) ([]byte, *rpc.Error) {
+	if d.tools.isCompanion(r.params.Name) && !r.declaresTasks() {
+		return d.callCompanion(ctx, r)
+	}
 	tool, ok := d.tools.get(r.params.Name)
 	if !ok {
 		return nil, rpc.Errorf(rpc.CodeInvalidParams, "unknown tool %q", r.params.Name)
@@ -169,35 +157,34 @@ func (d *modern) call(ctx context.Context, r *request) ([]byte, *rpc.Error) {
 		return nil, missingCapability("extensions", tasksExtension)
 	}
 	arguments := stdjson.RawMessage(r.params.Arguments)
-	if err := tasks.CheckSize("arguments", arguments); err != nil { // before work that grows with it
+	if err := checkArguments(tool, arguments); err != nil {
 		return d.encodeResult(toolError("%v", err))
 	}
-	if err := tool.ValidateArguments(arguments); err != nil {
-		return d.encodeResult(toolError("%v", err))
+	state, rpcErr := d.returnedState(r)
+	if rpcErr != nil {
+		return nil, rpcErr
+	}
+	if state != nil && state.Running {
+		return d.resume(ctx, r, state, d.untilEnd(r, tool, state.TaskID))
 	}
 	start := tasks.Start{Tool: tool, Dialect: extensionDialect}
 	var confirmed stdjson.RawMessage
 	if tool.Confirm != nil {
-		round, rpcErr := d.confirm(r, tool)
+		round, rpcErr := d.confirm(r, tool, state)
 		if rpcErr != nil || round.reply != nil {
 			return round.reply, rpcErr
 		}
 		start.ID, confirmed = round.taskID, round.content
 	}
-	var err error
-	if start.Arguments, err = tool.WorkflowArguments(arguments, confirmed); err != nil {
-		return d.encodeResult(toolError("%v", err))
-	}
-	task, err := d.service.Create(ctx, r.owner, start)
-	var invalid *tasks.InvalidInputError
-	if errors.As(err, &invalid) {
-		return d.encodeResult(toolError("%v", err))
+	task, err := d.start(ctx, r.owner, start, arguments, confirmed)
+	if refused := refusal(err); refused != nil {
+		return d.encodeResult(refused)
 	}
 	if err != nil {
 		return nil, taskError(r.method, err)
 	}
 	if !r.declaresTasks() || tool.Task == catalog.TaskNever {
-		return d.finish(ctx, r.owner, task.ID)
+		return d.untilEnd(r, tool, task.ID).run(ctx)
 	}
 	return d.handOut(ctx, r.owner, tool, task)
 }
@@ -218,33 +205,69 @@ func (d *modern) handOut(ctx context.Context, owner string, tool *catalog.Tool, 
 	return encoded, nil
 }
 
-// finish follows a task to its end for a client that knows no tasks. If the client goes away, the workflow is cancelled.
-func (d *modern) finish(ctx context.Context, owner, id string) ([]byte, *rpc.Error) {
-	now, err := d.service.Await(ctx, owner, id)
-	if err != nil {
-		d.abandon(ctx, owner, id)
-		return nil, taskError("tools/call", err)
+// untilEnd waits for the result of a task on behalf of a client that gets no task. If the client goes away, the workflow
+// is cancelled (MCP 2026-07-28, Streamable HTTP, "Cancellation").
+func (d *modern) untilEnd(r *request, tool *catalog.Tool, taskID string) *waiter {
+	w := d.waiter(r, taskID)
+	w.abandons = func(error) bool { return true }
+	w.unable = func(_ *tasks.Task, capability string) ([]byte, *rpc.Error) {
+		return w.refuseToAsk(tool.Name, capability, d.encodeResult)
 	}
-	switch now.Status {
-	case tasks.Completed:
-		return d.encodeResult(now.Result)
-	case tasks.Failed:
-		return nil, &rpc.Error{Code: now.Error.Code, Message: now.Error.Message, Data: dataOf(now.Error)}
-	case tasks.InputRequired:
-		d.abandon(ctx, owner, id)
-		return d.encodeResult(toolError("the tool asked for input, which only a task can get (extension %s), and this call was not made as one; the workflow was cancelled", tasksExtension))
-	default:
-		return d.encodeResult(toolError("the tool's workflow was %s", now.StatusMessage))
+	if tool.Fallback == catalog.FallbackHandoff && !r.declaresTasks() {
+		w.atMost = tool.HandoffAfter
+		w.unable = func(task *tasks.Task, _ string) ([]byte, *rpc.Error) { return w.handOver(task) }
+	}
+	return w
+}
+
+// waiter waits for a task's result as long as the call lasts.
+func (d *modern) waiter(r *request, taskID string) *waiter {
+	return &waiter{
+		shared: d.shared, owner: r.owner, taskID: taskID, client: r.client(),
+		progress: newProgress(r.params.Meta.ProgressToken, r.notify, nil),
+		ask: func(_ context.Context, task *tasks.Task, _ func(*rpc.Error)) ([]byte, *rpc.Error) {
+			return d.askMidway(r, task)
+		},
+		unable:   func(task *tasks.Task, _ string) ([]byte, *rpc.Error) { return d.encodeResult(handedOver(task)) },
+		result:   func(task *tasks.Task) ([]byte, *rpc.Error) { return outcome(task, d.encodeResult) },
+		handOver: func(task *tasks.Task) ([]byte, *rpc.Error) { return d.encodeResult(handedOver(task)) },
+		failed:   func(err error) *rpc.Error { return taskError(r.method, err) },
+		abandons: func(error) bool { return false },
 	}
 }
 
-// abandon cancels a task that nobody can follow, even if the request is over.
-func (d *modern) abandon(ctx context.Context, owner, id string) {
-	const enough = 5 * time.Second
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), enough)
-	defer cancel()
-	// The task goes on if Temporal cannot be reached now; its execution timeout is what ends it then.
-	_ = d.service.Cancel(ctx, owner, id)
+// resume takes the answers to questions that a running workflow asked through an earlier round, and waits on. Answers to
+// questions that are not open any more, as in a round sent twice, are ignored.
+func (d *modern) resume(ctx context.Context, r *request, state *callState, w *waiter) ([]byte, *rpc.Error) {
+	responses, rpcErr := decodeResponses(r.params.InputResponses)
+	if rpcErr != nil {
+		return nil, rpcErr
+	}
+	if err := d.service.Answer(ctx, r.owner, state.TaskID, responses); err != nil {
+		return nil, taskError(r.method, err)
+	}
+	return w.run(ctx)
+}
+
+// callCompanion serves the tools by which clients without tasks go on with one.
+func (d *modern) callCompanion(ctx context.Context, r *request) ([]byte, *rpc.Error) {
+	state, rpcErr := d.returnedState(r)
+	if rpcErr != nil {
+		return nil, rpcErr
+	}
+	call, err := decodeCompanion(r.params.Name, r.params.Arguments)
+	if err != nil {
+		return d.encodeResult(toolError("%v", err))
+	}
+	if r.params.Name != catalog.CompanionWait {
+		return d.encodeResult(d.runCompanion(ctx, r.owner, call))
+	}
+	w := d.waiter(r, call.TaskID)
+	w.atMost = call.patience()
+	if state != nil && state.Running && state.TaskID == call.TaskID {
+		return d.resume(ctx, r, state, w)
+	}
+	return w.run(ctx)
 }
 
 func toolError(format string, args ...any) *signals.ToolResult {

@@ -42,21 +42,17 @@ type wireResult struct {
 
 // wireTask is a task's metadata; [modern.encodeDetailed] adds what its status brings.
 func (d *modern) wireTask(task *tasks.Task, resultType string) wireTask {
-	w := wireTask{
+	return wireTask{
 		ResultType:     resultType,
 		TaskID:         task.ID,
 		Status:         task.Status,
 		StatusMessage:  task.StatusMessage,
 		CreatedAt:      timestamp(task.CreatedAt),
 		LastUpdatedAt:  timestamp(task.UpdatedAt),
+		TTLMs:          milliseconds(task.TTL),
 		PollIntervalMs: task.PollInterval.Milliseconds(),
 		Meta:           d.resultMeta,
 	}
-	if task.TTL != nil {
-		ms := task.TTL.Milliseconds()
-		w.TTLMs = &ms
-	}
-	return w
 }
 
 // encodeDetailed is a GetTaskResult: a task with its open requests, its result or its error.

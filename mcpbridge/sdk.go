@@ -3,7 +3,6 @@ package mcpbridge
 import (
 	"context"
 	stdjson "encoding/json"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
@@ -16,12 +15,12 @@ import (
 
 	"taskbridge/mcpbridge/catalog"
 	"taskbridge/mcpbridge/internal/rpc"
-	"taskbridge/mcpbridge/tasks"
+	"taskbridge/mcpbridge/internal/session"
 )
 
 // newServer is the go-sdk server for the base protocol: discovery, lists, prompts, resources, tools that are no
 // workflows, and the sessions of earlier eras.
-func newServer(o Options) *mcp.Server {
+func (s *shared) newServer(o Options) *mcp.Server {
 	var options mcp.ServerOptions
 	if o.ServerOptions != nil {
 		options = *o.ServerOptions
@@ -33,7 +32,7 @@ func newServer(o Options) *mcp.Server {
 	capabilities.AddExtension(tasksExtension, nil)
 	options.Capabilities = capabilities
 	server := mcp.NewServer(o.Implementation, &options)
-	server.AddReceivingMiddleware(recoverPanics(o.Logger))
+	server.AddReceivingMiddleware(recoverPanics(o.Logger), session.Middleware, declareTasks, s.listTools)
 	return server
 }
 
@@ -53,22 +52,13 @@ func recoverPanics(log *slog.Logger) mcp.Middleware {
 	}
 }
 
-// statelessHandler serves modern requests, sessionHandler those of earlier eras. One handler of the SDK cannot do both.
+// statelessHandler serves modern requests of the base protocol.
 func statelessHandler(server *mcp.Server) http.Handler {
 	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
 		Stateless:                    true,
 		MaxRequestBodyBytes:          -1, // read and bounded before
 		DisableLocalhostProtection:   true,
 		PropagateRequestCancellation: true,
-	})
-}
-
-func sessionHandler(server *mcp.Server) http.Handler {
-	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
-		EventStore:                 mcp.NewMemoryEventStore(nil),
-		MaxRequestBodyBytes:        -1,
-		SessionTimeout:             sessionTimeout,
-		DisableLocalhostProtection: true,
 	})
 }
 
@@ -99,40 +89,137 @@ func describeTool(tool *catalog.Tool) *mcp.Tool {
 	return described
 }
 
-// synchronous runs a tool to its end for callers that come through the SDK: sessions of earlier eras.
-func (d *modern) synchronous(tool *catalog.Tool) mcp.ToolHandler {
-	return func(ctx context.Context, call *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		r := &request{method: "tools/call", owner: tasks.Anonymous, params: requestParams{
-			Name:      tool.Name,
-			Arguments: jsontext.Value(call.Params.Arguments),
-			Meta:      &requestMeta{ClientCapabilities: &clientCapabilities{}},
-		}}
-		if tool.Task == catalog.TaskRequired || tool.Confirm != nil {
-			return nil, &jsonrpc.Error{Code: rpc.CodeMethodNotFound, Message: fmt.Sprintf("tool %s needs a client that speaks MCP %s with extension %s", tool.Name, modernVersion, tasksExtension)}
+// servedByDialect stands for tools that the dialects serve before the SDK sees a call. It answers those who connect the
+// SDK's server to a transport of their own.
+func servedByDialect(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	return nil, &jsonrpc.Error{Code: rpc.CodeInternalError, Message: "this tool runs as a workflow: connect to Bridge.Serve, Bridge.Handler or Bridge.ServeStdio"}
+}
+
+// conversationKey leads from a context of the SDK to the conversation that it belongs to.
+type conversationKey struct{}
+
+func conversationOf(ctx context.Context) *conversation {
+	c, _ := ctx.Value(conversationKey{}).(*conversation)
+	return c
+}
+
+// initializeResult is the SDK's with capabilities that it does not know.
+type initializeResult struct {
+	*mcp.InitializeResult
+	tasks map[string]any
+}
+
+// MarshalJSON implements [stdjson.Marshaler].
+func (r initializeResult) MarshalJSON() ([]byte, error) {
+	return withMember(r.InitializeResult, func(members map[string]stdjson.RawMessage) (err error) {
+		members["capabilities"], err = withMember(members["capabilities"], func(capabilities map[string]stdjson.RawMessage) (err error) {
+			capabilities["tasks"], err = stdjson.Marshal(r.tasks)
+			return err
+		})
+		return err
+	})
+}
+
+// withMember encodes a value as an object and changes its members.
+func withMember(value any, change func(map[string]stdjson.RawMessage) error) ([]byte, error) {
+	encoded, err := stdjson.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	members := map[string]stdjson.RawMessage{}
+	if err := stdjson.Unmarshal(encoded, &members); err != nil {
+		return nil, err
+	}
+	if err := change(members); err != nil {
+		return nil, err
+	}
+	return stdjson.Marshal(members)
+}
+
+// declareTasks declares the tasks of 2025-11-25 to sessions that have them. The SDK does not know that capability.
+func declareTasks(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, request mcp.Request) (mcp.Result, error) {
+		result, err := next(ctx, method, request)
+		initialized, ok := result.(*mcp.InitializeResult)
+		c := conversationOf(ctx)
+		if err != nil || !ok || c == nil || !c.hasTasks() {
+			return result, err
 		}
-		encoded, rpcErr := d.call(ctx, r)
-		if rpcErr != nil {
-			return nil, sdkError(rpcErr)
+		capability := map[string]any{"cancel": struct{}{}, "requests": map[string]any{"tools": map[string]any{"call": struct{}{}}}}
+		if c.listable {
+			capability["list"] = struct{}{}
 		}
-		result := new(mcp.CallToolResult)
-		if err := stdjson.Unmarshal(encoded, result); err != nil {
-			return nil, fmt.Errorf("result of tool %s: %w", tool.Name, err)
-		}
-		return result, nil
+		return initializeResult{initialized, capability}, nil
 	}
 }
 
-// sdkError is an error as the SDK sends it. Of one with code -32601 it replaces the message.
-func sdkError(rpcErr *rpc.Error) error {
-	sent := &jsonrpc.Error{Code: rpcErr.Code, Message: rpcErr.Message}
-	if rpcErr.Data != nil {
-		data, err := stdjson.Marshal(rpcErr.Data)
-		if err != nil {
-			return fmt.Errorf("%s: data: %w", rpcErr.Message, err)
+// listedTools is the SDK's list with members that it does not know.
+type listedTools struct {
+	*mcp.ListToolsResult
+	support map[string]string // of tasks, by tool
+}
+
+// MarshalJSON implements [stdjson.Marshaler].
+func (r listedTools) MarshalJSON() ([]byte, error) {
+	return withMember(r.ListToolsResult, func(members map[string]stdjson.RawMessage) (err error) {
+		tools := make([]stdjson.RawMessage, len(r.Tools))
+		for i, tool := range r.Tools {
+			tools[i], err = withMember(tool, func(members map[string]stdjson.RawMessage) (err error) {
+				if support, ok := r.support[tool.Name]; ok {
+					members["execution"], err = stdjson.Marshal(map[string]string{"taskSupport": support})
+				}
+				return err
+			})
+			if err != nil {
+				return err
+			}
 		}
-		sent.Data = data
+		members["tools"], err = stdjson.Marshal(tools)
+		return err
+	})
+}
+
+// listTools fits the list of tools to the client: clients with tasks do not see the companions; others do not see the
+// output schemas of tools whose calls may be handed over; sessions with tasks see which tools can be tasks (MCP
+// 2025-11-25, Tasks, "Tool-Level Negotiation").
+func (s *shared) listTools(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, request mcp.Request) (mcp.Result, error) {
+		result, err := next(ctx, method, request)
+		listed, ok := result.(*mcp.ListToolsResult)
+		if err != nil || !ok {
+			return result, err
+		}
+		c := conversationOf(ctx)
+		knowsTasks := c != nil && c.knowsTasks.Load() || c == nil && declaresTasks(request)
+		fitted := *listed
+		fitted.Tools = []*mcp.Tool{}
+		if s.tools.isCompanion(catalog.CompanionWait) { // then the list is not the same for all clients
+			fitted.CacheScope = "private"
+		}
+		for _, tool := range listed.Tools {
+			if s.tools.isCompanion(tool.Name) && knowsTasks {
+				continue
+			}
+			if ours, ok := s.tools.get(tool.Name); ok && ours.Fallback == catalog.FallbackHandoff && !knowsTasks {
+				open := *tool
+				open.OutputSchema, tool = nil, &open
+			}
+			fitted.Tools = append(fitted.Tools, tool)
+		}
+		if c == nil || !c.hasTasks() {
+			return &fitted, nil
+		}
+		return listedTools{&fitted, s.tools.taskSupport()}, nil
 	}
-	return sent
+}
+
+func declaresTasks(request mcp.Request) bool {
+	list, ok := request.(*mcp.ListToolsRequest)
+	if !ok || list.ClientCapabilities() == nil {
+		return false
+	}
+	_, declared := list.ClientCapabilities().Extensions[tasksExtension]
+	return declared
 }
 
 // checkID refuses an integer ID that the SDK, which reads it as a float, would send back as another.

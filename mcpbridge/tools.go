@@ -21,14 +21,31 @@ import (
 type toolSet struct {
 	mu     sync.RWMutex
 	byName map[string]*catalog.Tool
+	// handsOver says that at least one of them hands over, so that the companions are needed.
+	handsOver bool
 }
 
 func newToolSet() *toolSet { return &toolSet{byName: map[string]*catalog.Tool{}} }
 
-func (s *toolSet) add(tool *catalog.Tool) {
+// add adds a tool and reports whether it is the first that hands over.
+func (s *toolSet) add(tool *catalog.Tool) (firstHandsOver bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.byName[tool.Name] = tool
+	firstHandsOver = tool.Fallback == catalog.FallbackHandoff && !s.handsOver
+	s.handsOver = s.handsOver || firstHandsOver
+	return firstHandsOver
+}
+
+// isCompanion reports whether a name is that of a companion tool, and there are companions.
+func (s *toolSet) isCompanion(name string) bool {
+	switch name {
+	case catalog.CompanionWait, catalog.CompanionAnswer, catalog.CompanionCancel:
+		s.mu.RLock()
+		defer s.mu.RUnlock()
+		return s.handsOver
+	}
+	return false
 }
 
 func (s *toolSet) get(name string) (*catalog.Tool, bool) {
@@ -36,6 +53,16 @@ func (s *toolSet) get(name string) (*catalog.Tool, bool) {
 	defer s.mu.RUnlock()
 	tool, ok := s.byName[name]
 	return tool, ok
+}
+
+// taskSupport says for each tool whether it can be called as a task, in the words of MCP 2025-11-25.
+func (s *toolSet) taskSupport() map[string]string {
+	words := map[catalog.TaskMode]string{catalog.TaskRequired: "required", catalog.TaskOptional: "optional", catalog.TaskNever: "forbidden"}
+	support := map[string]string{}
+	for _, tool := range s.list() {
+		support[tool.Name] = words[tool.Task]
+	}
+	return support
 }
 
 func (s *toolSet) list() []*catalog.Tool {

@@ -41,6 +41,7 @@ func newRootCommand(io streams) (*cobra.Command, error) {
 	root.AddCommand(
 		newDevCommand(s, io),
 		newServeCommand(s, io),
+		newStdioCommand(s, io),
 		newWorkerCommand(s, io),
 		newCatalogCommand(io),
 		newToolsCommand(s.URL, io),

@@ -73,6 +73,8 @@ func newBridge(s settings, io streams, temporal client.Client, namespace string,
 		StateKey:       s.StateKey,
 		MaxBody:        s.MaxBody,
 		AllowedOrigins: s.AllowedOrigins,
+		MaxSessions:    s.MaxSessions,
+		SessionTimeout: s.SessionTimeout,
 		Logger:         newLogger(io.Err, s.LogLevel),
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/kelseyhightower/envconfig"
 
@@ -19,15 +20,17 @@ const envPrefix = "TASKBRIDGE"
 
 // settings are taskbridge's own, from TASKBRIDGE_* environment variables; flags override them.
 type settings struct {
-	Listen         string     `default:"127.0.0.1:8080" desc:"address on which the MCP front end listens; port 0 picks a free one"`
-	Insecure       bool       `default:"false" desc:"listen on other than loopback addresses although callers are not authenticated"`
-	Catalog        []string   `desc:"tool catalogs: YAML files or directories, comma-separated"`
-	TaskQueue      string     `split_words:"true" default:"taskbridge" desc:"task queue of the bundled worker"`
-	StateKey       stateKey   `split_words:"true" desc:"32 random bytes in base64, the same for all front ends of a service, so that one can finish a call which another began; by default random for each process"`
-	MaxBody        int64      `split_words:"true" default:"4194304" desc:"largest request body in bytes"`
-	AllowedOrigins []string   `split_words:"true" desc:"browser origins beside the server's own that may call, such as https://app.example.com, comma-separated"`
-	LogLevel       slog.Level `split_words:"true" default:"info" desc:"debug, info, warn or error"`
-	URL            string     `default:"http://127.0.0.1:8080/mcp" desc:"MCP endpoint for the client commands"`
+	Listen         string        `default:"127.0.0.1:8080" desc:"address on which the MCP front end listens; port 0 picks a free one"`
+	Insecure       bool          `default:"false" desc:"listen on other than loopback addresses although callers are not authenticated"`
+	Catalog        []string      `desc:"tool catalogs: YAML files or directories, comma-separated"`
+	TaskQueue      string        `split_words:"true" default:"taskbridge" desc:"task queue of the bundled worker"`
+	StateKey       stateKey      `split_words:"true" desc:"32 random bytes in base64, the same for all front ends of a service, so that one can finish a call which another began; by default random for each process"`
+	MaxBody        int64         `split_words:"true" default:"4194304" desc:"largest request body in bytes"`
+	AllowedOrigins []string      `split_words:"true" desc:"browser origins beside the server's own that may call, such as https://app.example.com, comma-separated"`
+	MaxSessions    int           `split_words:"true" default:"10000" desc:"how many sessions of clients that speak MCP 2025-11-25 or earlier there may be at once"`
+	SessionTimeout time.Duration `split_words:"true" default:"30m" desc:"ends a session whose client has had no connection for that long"`
+	LogLevel       slog.Level    `split_words:"true" default:"info" desc:"debug, info, warn or error"`
+	URL            string        `default:"http://127.0.0.1:8080/mcp" desc:"MCP endpoint for the client commands"`
 }
 
 // loadSettings reads the environment and checks each value.
@@ -39,6 +42,12 @@ func loadSettings() (settings, error) {
 	if s.MaxBody <= 0 {
 		return s, fmt.Errorf("TASKBRIDGE_MAX_BODY=%d: must be a number of bytes above 0", s.MaxBody)
 	}
+	if s.MaxSessions <= 0 {
+		return s, fmt.Errorf("TASKBRIDGE_MAX_SESSIONS=%d: must be a number above 0", s.MaxSessions)
+	}
+	if s.SessionTimeout < time.Second {
+		return s, fmt.Errorf("TASKBRIDGE_SESSION_TIMEOUT=%s: must be a duration of at least 1s, such as 30m", s.SessionTimeout)
+	}
 	return s, nil
 }
 
@@ -49,9 +58,11 @@ func settingError(err error) error {
 		return err
 	}
 	want := map[string]string{
-		"bool":       "must be true or false",
-		"int64":      "must be a whole number",
-		"slog.Level": "must be debug, info, warn or error",
+		"bool":          "must be true or false",
+		"int":           "must be a whole number",
+		"int64":         "must be a whole number",
+		"time.Duration": "must be a duration, such as 30m",
+		"slog.Level":    "must be debug, info, warn or error",
 	}[parse.TypeName]
 	if want == "" {
 		want = parse.Err.Error()

@@ -38,21 +38,35 @@ func Errorf(code int64, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Message is a JSON-RPC request or notification.
+// Message is a JSON-RPC request, notification or response.
 type Message struct {
 	// ID is the raw JSON of the ID, nil for a notification.
 	ID     jsontext.Value
 	Method string
 	// Params is the raw JSON object, nil if absent.
 	Params jsontext.Value
+	// Result or Error is the raw JSON in a response.
+	Result, Error jsontext.Value
 }
 
 // IsNotification reports whether no answer is expected.
 func (m Message) IsNotification() bool { return m.ID == nil }
 
-// Decode reads one message. After an error the message still has the ID if it could be read, so that the error can be
-// answered.
+// IsResponse reports whether the message answers a request.
+func (m Message) IsResponse() bool { return m.Method == "" }
+
+// Decode reads one request or notification. After an error the message still has the ID if it could be read, so that
+// the error can be answered.
 func Decode(body []byte) (Message, *Error) {
+	message, err := DecodeAny(body)
+	if err == nil && message.IsResponse() {
+		return message, Errorf(CodeInvalidRequest, "responses are not accepted here: this server sends no requests")
+	}
+	return message, err
+}
+
+// DecodeAny is [Decode] for a peer that may also answer requests.
+func DecodeAny(body []byte) (Message, *Error) {
 	var raw struct {
 		JSONRPC jsontext.Value `json:"jsonrpc"`
 		ID      jsontext.Value `json:"id"`
@@ -77,14 +91,18 @@ func Decode(body []byte) (Message, *Error) {
 	if string(raw.JSONRPC) != `"2.0"` {
 		return message, Errorf(CodeInvalidRequest, `jsonrpc must be "2.0"`)
 	}
-	if raw.Method == nil && (raw.Result != nil || raw.Error != nil) {
-		return message, Errorf(CodeInvalidRequest, "responses are not accepted here: this server sends no requests")
+	if raw.Method == nil && message.ID != nil && (raw.Result != nil) != (raw.Error != nil) {
+		message.Result, message.Error = raw.Result, raw.Error
+		return message, nil
 	}
 	if raw.Method.Kind() != '"' {
 		return message, Errorf(CodeInvalidRequest, "method must be a string")
 	}
 	if err := json.Unmarshal(raw.Method, &message.Method); err != nil {
 		return message, Errorf(CodeInvalidRequest, "method: %v", err)
+	}
+	if message.Method == "" {
+		return message, Errorf(CodeInvalidRequest, "method is empty")
 	}
 	if raw.Params != nil && raw.Params.Kind() != '{' {
 		return message, Errorf(CodeInvalidRequest, "params must be an object, not %s", Clip(string(raw.Params)))
@@ -152,7 +170,7 @@ func Clip(text string) string {
 
 // ResultResponse is the response with an already encoded result.
 func ResultResponse(id jsontext.Value, result []byte) []byte {
-	return response(id, `"result":`, result)
+	return join(id, `"result":`, result)
 }
 
 // ErrorResponse is the error response; without an ID if it could not be read.
@@ -161,11 +179,11 @@ func ErrorResponse(id jsontext.Value, err *Error) []byte {
 	if encodeErr != nil { // data that does not encode is a mistake of ours; the error itself must still arrive
 		return ErrorResponse(id, Errorf(err.Code, "%s", err.Message))
 	}
-	return response(id, `"error":`, encoded)
+	return join(id, `"error":`, encoded)
 }
 
-// response puts the parts together byte by byte: an encoder would respell the ID.
-func response(id jsontext.Value, member string, value []byte) []byte {
+// join puts the parts together byte by byte: an encoder would respell the ID.
+func join(id jsontext.Value, member string, value []byte) []byte {
 	message := make([]byte, 0, len(`{"jsonrpc":"2.0","id":,}`)+len(id)+len(member)+len(value))
 	message = append(message, `{"jsonrpc":"2.0",`...)
 	if id != nil {
@@ -177,3 +195,11 @@ func response(id jsontext.Value, member string, value []byte) []byte {
 	message = append(message, value...)
 	return append(message, '}')
 }
+
+// Request is a request with already encoded params.
+func Request(id jsontext.Value, method string, params []byte) []byte {
+	return join(id, `"method":`+strconv.Quote(method)+`,"params":`, params)
+}
+
+// Notification is a notification with already encoded params.
+func Notification(method string, params []byte) []byte { return Request(nil, method, params) }

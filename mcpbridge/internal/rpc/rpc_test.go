@@ -53,6 +53,60 @@ func TestDecode(t *testing.T) {
 	}
 }
 
+// TestDecodeAny: a peer that answers requests may send responses. All else is as for [Decode].
+func TestDecodeAny(t *testing.T) {
+	for _, test := range []struct {
+		name, body                string
+		id, method, result, error string
+		refused                   string
+	}{
+		{name: "request", body: `{"jsonrpc":"2.0","id":1,"method":"ping","params":{}}`, id: "1", method: "ping"},
+		{name: "notification", body: `{"jsonrpc":"2.0","method":"notifications/x"}`, method: "notifications/x"},
+		{name: "result", body: `{"jsonrpc":"2.0","id":"a\u00e9","result":{"a": 1.50}}`, id: `"a\u00e9"`, result: `{"a": 1.50}`},
+		{name: "null result", body: `{"jsonrpc":"2.0","id":1,"result":null}`, id: "1", result: "null"},
+		{name: "error", body: `{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no"}}`, id: "1", error: `{"code":-1,"message":"no"}`},
+		{name: "result and error", body: `{"jsonrpc":"2.0","id":1,"result":{},"error":{}}`, id: "1", refused: "method must be a string"},
+		{name: "neither", body: `{"jsonrpc":"2.0","id":1}`, id: "1", refused: "method must be a string"},
+		{name: "result without an id", body: `{"jsonrpc":"2.0","result":{}}`, refused: "method must be a string"},
+		{name: "result of another version", body: `{"jsonrpc":"1.0","id":1,"result":{}}`, id: "1", refused: `jsonrpc must be "2.0"`},
+		{name: "result with a fractional id", body: `{"jsonrpc":"2.0","id":1.5,"result":{}}`, refused: `id must be a string or an integer, not "1.5"`},
+		{name: "request with a result", body: `{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}`, id: "1", method: "ping"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			message, err := DecodeAny([]byte(test.body))
+			assert.Equal(t, test.id, string(message.ID))
+			assert.Equal(t, test.method, message.Method)
+			assert.Equal(t, test.result, string(message.Result))
+			assert.Equal(t, test.error, string(message.Error))
+			if test.refused != "" {
+				require.NotNil(t, err)
+				assert.EqualValues(t, CodeInvalidRequest, err.Code)
+				assert.Equal(t, test.refused, err.Message)
+				return
+			}
+			require.Nil(t, err)
+			assert.Equal(t, test.method == "", message.IsResponse())
+			assert.Equal(t, test.id == "", message.IsNotification())
+		})
+	}
+}
+
+func TestRequestAndNotification(t *testing.T) {
+	assert.Equal(t, `{"jsonrpc":"2.0","id":12345678901234567890,"method":"elicitation/create","params":{"b":1,"a":2}}`,
+		string(Request([]byte("12345678901234567890"), "elicitation/create", []byte(`{"b":1,"a":2}`))))
+	assert.Equal(t, `{"jsonrpc":"2.0","method":"notifications/progress","params":{}}`,
+		string(Notification("notifications/progress", []byte(`{}`))))
+}
+
+// TestAnyMethodIsWritten: a workflow in any language may name the method of what it asks.
+func TestAnyMethodIsWritten(t *testing.T) {
+	for _, method := range []string{"a/b", `quote " and \`, "Grüße ☃", "bell \a", "escape \x1b", "delete \x7f", "line\nbreak", "emoji \U0001F600"} {
+		message, err := DecodeAny(Request([]byte("1"), method, []byte("{}")))
+		require.Nil(t, err, "%q: %v", method, err)
+		assert.Equal(t, method, message.Method)
+	}
+}
+
 func TestDecodeParamsNamesTheMember(t *testing.T) {
 	var params struct {
 		TaskID string `json:"taskId"`

@@ -1,0 +1,280 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"taskbridge/mcpbridge/internal/rpc"
+)
+
+// callHeader tells the go-sdk's handlers, and through them what they send, to which call they belong.
+const callHeader = "Taskbridge-Call"
+
+type contextKey int
+
+const (
+	sessionKey contextKey = iota
+	callKey
+)
+
+// base is the session's connection to the go-sdk, which reads requests from it and writes answers, requests and
+// notifications to it. All IDs on it are numbers of our own: the SDK reads numbers as floats, and its requests to the
+// client would meet ours.
+type base struct {
+	session *Session
+	server  *mcp.Server
+	connect sync.Once
+	in      chan jsonrpc.Message
+	closed  chan struct{}
+
+	mu     sync.Mutex
+	calls  map[int64]*Call
+	asked  map[jsonrpc.ID]string // IDs of the SDK's requests to ours
+	serial int64
+	ended  bool
+}
+
+func newBase(s *Session, server *mcp.Server) *base {
+	return &base{
+		session: s, server: server, in: make(chan jsonrpc.Message, 16), closed: make(chan struct{}),
+		calls: map[int64]*Call{}, asked: map[jsonrpc.ID]string{},
+	}
+}
+
+// forward passes a call to the SDK.
+func (b *base) forward(c *Call) {
+	b.mu.Lock()
+	ended := b.ended
+	if !ended {
+		b.serial++
+		c.baseID = b.serial
+		b.calls[c.baseID] = c
+	}
+	b.mu.Unlock()
+	if ended {
+		c.answer(nil, errEnded)
+		return
+	}
+	b.put(&jsonrpc.Request{ID: number(c.baseID), Method: c.Method, Params: []byte(c.Params), Extra: extra(c)})
+}
+
+var errEnded = rpc.Errorf(rpc.CodeInternalError, "the session has ended")
+
+func extra(c *Call) *mcp.RequestExtra {
+	header := c.Header.Clone()
+	if header == nil {
+		header = http.Header{}
+	}
+	header.Set(callHeader, strconv.FormatInt(c.baseID, 10))
+	e := &mcp.RequestExtra{Header: header}
+	if stream, ok := c.outlet.(*stream); ok {
+		e.CloseSSEStream = func(args mcp.CloseSSEStreamArgs) { stream.hangUp(args.RetryAfter) }
+	}
+	return e
+}
+
+func number(n int64) jsonrpc.ID {
+	id, err := jsonrpc.MakeID(float64(n))
+	if err != nil { // numbers always are IDs
+		panic(err)
+	}
+	return id
+}
+
+func (b *base) notify(method string, params jsontext.Value, header http.Header) {
+	b.put(&jsonrpc.Request{Method: method, Params: []byte(params), Extra: &mcp.RequestExtra{Header: header}})
+}
+
+// cancel tells the SDK that a call, if it serves it, has been cancelled.
+func (b *base) cancel(c *Call) {
+	b.mu.Lock()
+	_, open := b.calls[c.baseID]
+	delete(b.calls, c.baseID)
+	b.mu.Unlock()
+	if open {
+		b.notify("notifications/cancelled", jsontext.Value(`{"requestId":`+strconv.FormatInt(c.baseID, 10)+`}`), nil)
+		c.answer(nil, errEnded)
+	}
+}
+
+// put hands the SDK a message, connecting it first if need be.
+func (b *base) put(message jsonrpc.Message) {
+	b.connect.Do(func() {
+		ctx := context.WithValue(b.session.ctx, sessionKey, b.session)
+		if _, err := b.server.Connect(ctx, transport{b}, nil); err != nil {
+			b.session.log.Error("session not connected", "error", err)
+			_ = b.Close()
+		}
+	})
+	select {
+	case b.in <- message:
+	case <-b.closed:
+	}
+}
+
+// transport connects the SDK's server to the session.
+type transport struct{ base *base }
+
+func (t transport) Connect(context.Context) (mcp.Connection, error) { return t.base, nil }
+
+// SessionID implements [mcp.Connection].
+func (b *base) SessionID() string { return b.session.id }
+
+// Read implements [mcp.Connection].
+func (b *base) Read(ctx context.Context) (jsonrpc.Message, error) {
+	select {
+	case message := <-b.in:
+		return message, nil
+	case <-b.closed:
+		return nil, io.EOF
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Close implements [mcp.Connection]. The session ends with it, and calls that the SDK has not answered are answered with an
+// error.
+func (b *base) Close() error {
+	b.session.end(ErrEnded)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ended {
+		return nil
+	}
+	b.ended = true
+	close(b.closed)
+	for _, c := range b.calls {
+		go c.answer(nil, errEnded)
+	}
+	clear(b.calls)
+	return nil
+}
+
+// Write implements [mcp.Connection].
+func (b *base) Write(ctx context.Context, message jsonrpc.Message) error {
+	switch m := message.(type) {
+	case *jsonrpc.Response:
+		b.answered(m)
+	case *jsonrpc.Request:
+		if m.IsCall() {
+			return b.asks(ctx, m)
+		}
+		b.notifies(ctx, m)
+	}
+	return nil
+}
+
+func (b *base) answered(m *jsonrpc.Response) {
+	id, _ := m.ID.Raw().(int64)
+	b.mu.Lock()
+	c, open := b.calls[id]
+	delete(b.calls, id)
+	b.mu.Unlock()
+	if open {
+		c.answer(m.Result, wireError(m.Error))
+	}
+}
+
+func wireError(err error) *rpc.Error {
+	if err == nil {
+		return nil
+	}
+	var sdk *jsonrpc.Error
+	if !errors.As(err, &sdk) {
+		return rpc.Errorf(rpc.CodeInternalError, "%v", err)
+	}
+	wire := &rpc.Error{Code: sdk.Code, Message: sdk.Message}
+	if sdk.Data != nil {
+		wire.Data = jsontext.Value(sdk.Data)
+	}
+	return wire
+}
+
+// asks passes a request of the SDK on to the client, and the answer back.
+func (b *base) asks(ctx context.Context, m *jsonrpc.Request) error {
+	id, err := b.session.ask(b.outlet(ctx), m.Method, orEmpty(m.Params), func(result jsontext.Value, refusal *rpc.Error) error {
+		b.mu.Lock()
+		delete(b.asked, m.ID)
+		b.mu.Unlock()
+		response := &jsonrpc.Response{ID: m.ID, Result: []byte(result)}
+		if refusal != nil {
+			response.Error = &jsonrpc.Error{Code: refusal.Code, Message: refusal.Message}
+		}
+		b.put(response)
+		return nil
+	})
+	if err != nil { // an error of Write would break the SDK's connection for good
+		b.put(&jsonrpc.Response{ID: m.ID, Error: &jsonrpc.Error{Code: rpc.CodeInternalError, Message: err.Error()}})
+		return nil
+	}
+	b.mu.Lock()
+	b.asked[m.ID] = id
+	b.mu.Unlock()
+	return nil
+}
+
+// notifies passes a notification of the SDK on to the client.
+func (b *base) notifies(ctx context.Context, m *jsonrpc.Request) {
+	if m.Method != "notifications/cancelled" {
+		b.outlet(ctx).Send(rpc.Notification(m.Method, orEmpty(m.Params)))
+		return
+	}
+	var params struct {
+		RequestID any    `json:"requestId"`
+		Reason    string `json:"reason"`
+	}
+	if json.Unmarshal(m.Params, &params) != nil {
+		return
+	}
+	id, err := jsonrpc.MakeID(params.RequestID)
+	if err != nil {
+		return
+	}
+	b.mu.Lock()
+	ours, ok := b.asked[id]
+	delete(b.asked, id)
+	b.mu.Unlock()
+	if ok {
+		b.session.withdraw(ours, params.Reason)
+	}
+}
+
+// outlet is where a message of the SDK goes: with the call that it belongs to, while that is open.
+func (b *base) outlet(ctx context.Context) Outlet {
+	id, _ := ctx.Value(callKey).(int64)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c, open := b.calls[id]; open {
+		return c.outlet
+	}
+	return b.session.push
+}
+
+func orEmpty(params []byte) []byte {
+	if len(params) == 0 {
+		return []byte("{}")
+	}
+	return params
+}
+
+// Middleware lets what the SDK's handlers send go with the call that they serve. Every server that sessions are made with
+// needs it.
+func Middleware(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, request mcp.Request) (mcp.Result, error) {
+		if e := request.GetExtra(); e != nil && e.Header.Get(callHeader) != "" && ctx.Value(sessionKey) != nil {
+			if id, err := strconv.ParseInt(e.Header.Get(callHeader), 10, 64); err == nil {
+				ctx = context.WithValue(ctx, callKey, id)
+			}
+		}
+		return next(ctx, method, request)
+	}
+}
