@@ -136,14 +136,19 @@ func withMember(value any, change func(map[string]stdjson.RawMessage) error) ([]
 	return stdjson.Marshal(members)
 }
 
-// declareTasks declares the tasks of 2025-11-25 to sessions that have them. The SDK does not know that capability.
+// declareTasks declares to sessions the tasks of 2025-11-25, if they have them, and not those of the extension, which no
+// session has. The SDK does not know the former.
 func declareTasks(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, request mcp.Request) (mcp.Result, error) {
 		result, err := next(ctx, method, request)
 		initialized, ok := result.(*mcp.InitializeResult)
 		c := conversationOf(ctx)
-		if err != nil || !ok || c == nil || !c.hasTasks() {
+		if err != nil || !ok || c == nil {
 			return result, err
+		}
+		delete(initialized.Capabilities.Extensions, tasksExtension) // of a copy that the SDK made for this result
+		if !c.hasTasks() {
+			return result, nil
 		}
 		capability := map[string]any{"cancel": struct{}{}, "requests": map[string]any{"tools": map[string]any{"call": struct{}{}}}}
 		if c.listable {
