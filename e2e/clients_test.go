@@ -3,9 +3,7 @@ package e2e_test
 import (
 	"context"
 	"encoding/json"
-	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -20,18 +18,48 @@ const (
 
 // JSON-RPC error codes, of JSON-RPC 2.0 itself and of MCP 2026-07-28.
 const (
+	codeParseError        = -32700
+	codeInvalidRequest    = -32600
 	codeMethodNotFound    = -32601
 	codeInvalidParams     = -32602
 	codeInternalError     = -32603
 	codeMissingCapability = -32021
 )
 
+const toolsCatalog = "testdata/tools.yaml"
+
 // startServe starts taskbridge as it is deployed, front end and worker apart, with testdata/tools.yaml.
 func startServe(t testing.TB) string {
 	t.Helper()
-	program, env := binary(t, "cmd/taskbridge"), temporalEnv(t)
-	start(t, env, program, "worker", "--task-queue", "e2e").waitFor("polling task queue e2e")
-	return start(t, env, program, "serve", "--catalog", "testdata/tools.yaml", "--listen", "127.0.0.1:0").endpoint()
+	startToolsWorker(t)
+	return start(t, temporalEnv(t), binary(t, "cmd/taskbridge"), "serve", "--catalog", toolsCatalog, "--listen", "127.0.0.1:0").endpoint()
+}
+
+// startToolsWorker starts the worker of testdata/tools.yaml.
+func startToolsWorker(t testing.TB) {
+	t.Helper()
+	start(t, temporalEnv(t), binary(t, "cmd/taskbridge"), "worker", "--task-queue", "e2e").waitFor("polling task queue e2e")
+}
+
+// frontEnd is how a client reaches the tools of testdata/tools.yaml: an endpoint that serves, or a command with its
+// environment that a client starts to talk to it over stdin and stdout.
+type frontEnd struct {
+	target []string
+	env    []string
+}
+
+func (f frontEnd) overStdio() bool { return len(f.target) > 1 }
+
+// frontEnds are one of each kind, by its name.
+func frontEnds(t testing.TB) map[string]frontEnd {
+	t.Helper()
+	return map[string]frontEnd{
+		"http": {target: []string{startServe(t)}},
+		"stdio": {
+			target: []string{binary(t, "cmd/taskbridge"), "stdio"},
+			env:    append(temporalEnv(t), "TASKBRIDGE_CATALOG="+toolsCatalog),
+		},
+	}
 }
 
 // result is a CallToolResult, or the error of a call, as a client shows it.
@@ -78,21 +106,29 @@ func decode[T any](t testing.TB, text string) T {
 }
 
 // goClient connects the official Go SDK's client.
-func goClient(t testing.TB, endpoint, version string, options *mcp.ClientOptions) *mcp.ClientSession {
+func goClient(t testing.TB, transport mcp.Transport, version string, options *mcp.ClientOptions) *mcp.ClientSession {
 	t.Helper()
 	client := mcp.NewClient(&mcp.Implementation{Name: "taskbridge-e2e", Version: "1"}, options)
-	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: endpoint},
-		&mcp.ClientSessionOptions{ProtocolVersion: version})
+	session, err := client.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = session.Close() })
+	t.Cleanup(func() { assert.NoError(t, session.Close()) })
 	require.Equal(t, version, session.InitializeResult().ProtocolVersion)
 	return session
+}
+
+func overHTTP(endpoint string) mcp.Transport {
+	return &mcp.StreamableClientTransport{Endpoint: endpoint}
 }
 
 // callGo calls a tool with the Go SDK.
 func callGo(t testing.TB, session *mcp.ClientSession, name string, arguments map[string]any) result {
 	t.Helper()
-	answer, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: arguments})
+	return callGoWith(t, session, &mcp.CallToolParams{Name: name, Arguments: arguments})
+}
+
+func callGoWith(t testing.TB, session *mcp.ClientSession, params *mcp.CallToolParams) result {
+	t.Helper()
+	answer, err := session.CallTool(t.Context(), params)
 	var refused *jsonrpc.Error
 	if err != nil {
 		require.ErrorAs(t, err, &refused)
@@ -109,7 +145,7 @@ func TestGoSDKCallsToolsWithoutTasks(t *testing.T) {
 	endpoint := startFixtures(t)
 	for version, needsTasks := range map[string]int{modernEra: codeMissingCapability, legacyEra: codeMethodNotFound} {
 		t.Run(version, func(t *testing.T) {
-			session := goClient(t, endpoint, version, nil)
+			session := goClient(t, overHTTP(endpoint), version, nil)
 			call := func(name string, arguments map[string]any) result { return callGo(t, session, name, arguments) }
 
 			tools, err := session.ListTools(t.Context(), nil)
@@ -135,7 +171,7 @@ func TestGoSDKCallsToolsWithoutTasks(t *testing.T) {
 func TestGoSDKAnswersQuestionsBeforeTheStart(t *testing.T) {
 	endpoint := startServe(t)
 	var questions []string
-	session := goClient(t, endpoint, modernEra, &mcp.ClientOptions{
+	session := goClient(t, overHTTP(endpoint), modernEra, &mcp.ClientOptions{
 		ElicitationHandler: func(_ context.Context, request *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			questions = append(questions, request.Params.Message)
 			if len(questions) == 1 {
@@ -221,68 +257,4 @@ func TestTypeScriptTasksClientRunsTasks(t *testing.T) {
 			assert.ElementsMatch(t, want.questions, got.Questions)
 		})
 	}
-}
-
-// connectTimeout, in milliseconds, is the Inspector's on a loaded machine.
-const connectTimeout = "120000"
-
-// inspectorStorage keeps the Inspector's files out of the user's home, and its secrets out of the keyring.
-func inspectorStorage(t testing.TB) (dir string, env []string) {
-	t.Helper()
-	dir = scratchDir(t)
-	return dir, []string{"MCP_STORAGE_DIR=" + dir, "MCP_INSPECTOR_SECRET_STORE=file"}
-}
-
-func TestInspectorCallsTools(t *testing.T) {
-	endpoint := startServe(t)
-	for _, era := range []string{"legacy", "modern"} {
-		t.Run(era, func(t *testing.T) {
-			_, env := inspectorStorage(t)
-			inspect := func(args ...string) *process {
-				return node(t, env, tool(t, "mcp-inspector"), append([]string{
-					"--cli", endpoint, "--transport", "http", "--protocol-era", era, "--connect-timeout", connectTimeout}, args...)...)
-			}
-			list := inspect("--method", "tools/list")
-			require.Zero(t, list.wait())
-			tools := decode[struct {
-				Tools []struct{ Name, Title string }
-			}](t, list.stdout.String()).Tools
-			assert.Contains(t, tools, struct{ Name, Title string }{"echo", "Echo"})
-
-			call := inspect("--method", "tools/call", "--tool-name", "echo", "--tool-arg", "text=a b; echo c")
-			require.Zero(t, call.wait())
-			assert.Contains(t, decode[result](t, call.stdout.String()).text(), "a b; echo c")
-
-			refused := inspect("--method", "tools/call", "--tool-name", "echo")
-			assert.NotZero(t, refused.wait(), "an error result")
-			assert.Contains(t, decode[result](t, refused.stdout.String()).text(), "text")
-		})
-	}
-}
-
-// TestInspectorAnswersATask runs a task with the Inspector's mcpdo, whose commands share a connection held by a daemon.
-func TestInspectorAnswersATask(t *testing.T) {
-	endpoint := startFixtures(t)
-	storage, env := inspectorStorage(t)
-	// mcpdo would start the daemon itself, but as one that outlives the test.
-	daemon := filepath.Join(nodeModules(t), "@modelcontextprotocol", "inspector", "clients", "mcpdo", "build", "mcpdod.js")
-	start(t, env, tool(t, "node"), daemon)
-	mcpdo := func(args ...string) string {
-		command := node(t, env, tool(t, "mcpdo"), append([]string{"--format", "json"}, args...)...)
-		require.Zero(t, command.wait())
-		return command.stdout.String()
-	}
-	require.Eventually(t, func() bool {
-		ready, _ := filepath.Glob(filepath.Join(storage, "mcpdod.[st]o*")) // .sock and .token
-		return len(ready) == 2
-	}, patience, 10*time.Millisecond)
-
-	mcpdo("connect", endpoint, "--transport", "http", "--era", "modern", "--connect-timeout", connectTimeout)
-	pending := decode[struct {
-		ElicitationPending struct{ ElicitationID, Message, Origin string }
-	}](t, mcpdo("--connection", endpoint, "tools/call", "confirm_delete", "filename:=a.txt")).ElicitationPending
-	assert.Equal(t, "Delete a.txt?", pending.Message)
-	assert.Equal(t, "task-input-required", pending.Origin)
-	answered := mcpdo("elicitation/respond", pending.ElicitationID, "confirm:=true")
-	decode[result](t, answered).assertText(t, "a.txt is deleted")
 }

@@ -3,6 +3,7 @@ package mcpbridge
 import (
 	"context"
 	stdjson "encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -90,6 +91,7 @@ func (c core) serve(ctx context.Context, call *session.Call, params taskParams) 
 		if err != nil {
 			return nil, retrieveError(err)
 		}
+		c.sighted(call.Session, task)
 		return encode(c.wire(task))
 	case "tasks/result":
 		return c.result(ctx, call, *params.TaskID)
@@ -123,6 +125,10 @@ func (c core) call(ctx context.Context, call *session.Call, tool *catalog.Tool, 
 	}
 	if refused != nil {
 		return nil, rpc.Errorf(rpc.CodeInvalidParams, "%s", firstText(refused))
+	}
+	if errors.Is(context.Cause(ctx), session.ErrCancelled) { // before the client knew of the task
+		c.abandon(ctx, c.owner, task.ID)
+		return nil, taskError(call.Method, ctx.Err())
 	}
 	c.watch(call, task, params.Meta.ProgressToken)
 	meta := related(relatedTask, task.ID)
@@ -211,8 +217,12 @@ func (c core) watch(call *session.Call, task *tasks.Task, token jsontext.Value) 
 			if err != nil {
 				return
 			}
-			progress.report(task)
 			now := c.wire(task)
+			if now.Status.Terminal() { // after which nothing more is said
+				notify("notifications/tasks/status", now)
+				return
+			}
+			progress.report(task)
 			if now.Status != last.Status || now.StatusMessage != last.StatusMessage {
 				notify("notifications/tasks/status", now)
 			}

@@ -550,6 +550,24 @@ func coreInput(t *testing.T, x dialects) {
 		c.until(id, "completed")
 		assert.Equal(t, "red", text(t, c.about("tasks/result", id)))
 	})
+	t.Run("a client that only polls is asked as well", func(t *testing.T) {
+		c := x.core(t, canBeAsked)
+		id := c.create("ask", `{}`).TaskID
+		pushed := c.listen()
+		c.until(id, "input_required")
+		for range 3 {
+			assert.Equal(t, "input_required", c.get(id).Status)
+		}
+		question := pushed.await("elicitation/create")
+		assert.Equal(t, id, relatedTask(t, question.Params, coreRelatedKey))
+		call := c.startAbout("tasks/result", id)
+		c.get(id)
+		c.reply(question, answered("red"))
+		assert.Equal(t, "red", text(t, call.response()))
+		for _, message := range call.received() {
+			assert.NotEqual(t, "elicitation/create", message.Method, "once is enough")
+		}
+	})
 	t.Run("the client comes back in another session", func(t *testing.T) {
 		first := x.core(t, canBeAsked)
 		id := first.create("ask", `{}`).TaskID

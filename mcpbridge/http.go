@@ -171,7 +171,7 @@ func (t *httpTransport) dispatch(c echo.Context, body []byte) error {
 		return t.fail(c, http.StatusBadRequest, message.ID, rpcErr)
 	}
 	if !t.modern.serves(request.method, request.params.Name) {
-		if rpcErr := checkID(message.ID); rpcErr != nil {
+		if rpcErr := rpc.CheckExact(message.ID); rpcErr != nil {
 			return t.fail(c, http.StatusBadRequest, message.ID, rpcErr)
 		}
 		decodeName(r.Header, request)

@@ -186,6 +186,10 @@ func (d *modern) call(ctx context.Context, r *request) ([]byte, *rpc.Error) {
 	if !r.declaresTasks() || tool.Task == catalog.TaskNever {
 		return d.untilEnd(r, tool, task.ID).run(ctx)
 	}
+	if ctx.Err() != nil { // the client has gone, and does not know the task
+		d.abandon(ctx, r.owner, task.ID)
+		return nil, taskError(r.method, ctx.Err())
+	}
 	return d.handOut(ctx, r.owner, tool, task)
 }
 

@@ -114,7 +114,9 @@ func (p proposal) call(ctx context.Context, call *session.Call, tool *catalog.To
 	call.Notify("notifications/tasks/created", map[string]any{"_meta": meta})
 	encode := func(result *signals.ToolResult) ([]byte, *rpc.Error) { return encodePlain(result, meta) }
 	w := p.waiter(call, task.ID, params.Meta.ProgressToken, meta, encode)
-	w.abandons = func(cause error) bool { return errors.Is(cause, session.ErrCancelled) }
+	w.abandons = func(cause error) bool {
+		return errors.Is(cause, session.ErrCancelled) || errors.As(cause, new(*failedAsking))
+	}
 	w.unable = func(_ *tasks.Task, capability string) ([]byte, *rpc.Error) {
 		return w.refuseToAsk(tool.Name, capability, encode)
 	}

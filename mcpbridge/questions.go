@@ -28,64 +28,100 @@ type questions struct {
 
 type questionID struct{ taskID, key string }
 
-// asked is one question with the client.
+// asker sends the client a request: a call, on its own stream, or the session.
+type asker interface {
+	Ask(method string, params []byte, take func(result jsontext.Value, refusal *rpc.Error) error) (withdraw func(reason string), err error)
+}
+
+// asked is one question of a task.
 type asked struct {
-	carrier   context.Context // of the call that carried it last
+	sightings int             // how often the client has seen that the task waits for it
+	carrier   context.Context // of the call that carried it to the client last; nil before
 	withdraws []func(reason string)
 	answered  bool // the task has the answer, though it may not show yet
 }
 
 // ask puts a task's open questions to the client with a call. Answers go to the task whenever they come. If one cannot
 // be put, or its answer cannot be used, fail is told why.
-func (c *conversation) ask(ctx context.Context, call *session.Call, task *tasks.Task, meta map[string]any, fail func(*rpc.Error)) {
+func (c *conversation) ask(ctx context.Context, by asker, task *tasks.Task, meta map[string]any, fail func(*rpc.Error)) {
 	c.questions.mu.Lock()
 	defer c.questions.mu.Unlock()
 	for _, key := range slices.Sorted(maps.Keys(task.InputRequests)) {
 		id := questionID{task.ID, key}
 		before, known := c.questions.asked[id]
-		if known && (before.answered || before.carrier.Err() == nil) {
+		if known && before.carrier != nil && (before.answered || before.carrier.Err() == nil) {
 			if before.carrier != ctx {
-				context.AfterFunc(before.carrier, func() { c.takeOver(ctx, call, task, key, meta, fail) })
+				context.AfterFunc(before.carrier, func() { c.takeOver(ctx, by, task, key, meta, fail) })
 			}
 			continue
 		}
-		if err := c.put(ctx, call, id, task.InputRequests[key], meta, fail); err != nil {
-			fail(rpc.Errorf(rpc.CodeInternalError, "%s: question %s: %v", call.Method, key, err))
+		if err := c.put(ctx, by, id, task.InputRequests[key], meta, fail); err != nil {
+			fail(rpc.Errorf(rpc.CodeInternalError, "question %s: %v", key, err))
 		}
 	}
 }
 
 // takeOver asks again what another call asked which is gone, if that has not been answered.
-func (c *conversation) takeOver(ctx context.Context, call *session.Call, task *tasks.Task, key string, meta map[string]any, fail func(*rpc.Error)) {
+func (c *conversation) takeOver(ctx context.Context, by asker, task *tasks.Task, key string, meta map[string]any, fail func(*rpc.Error)) {
 	c.questions.mu.Lock()
 	q, open := c.questions.asked[questionID{task.ID, key}]
 	open = open && !q.answered
 	c.questions.mu.Unlock()
 	if open && ctx.Err() == nil {
-		c.ask(ctx, call, task, meta, fail)
+		c.ask(ctx, by, task, meta, fail)
 	}
 }
 
+// patientSightings is how often a client may see that a task waits for input before it is asked without having called
+// tasks/result, as it should have the first time.
+const patientSightings = 3
+
+// sighted has clients that only poll asked as well, if they read what belongs to no call (MCP 2025-11-25, Tasks, "Input
+// Required Status").
+func (c *conversation) sighted(s *session.Session, task *tasks.Task) {
+	c.questions.settle(task)
+	if task.Status != tasks.InputRequired || c.client.lacksForAny(task.InputRequests) != "" || !s.Listening() {
+		return
+	}
+	due := false
+	c.questions.mu.Lock()
+	for key := range task.InputRequests {
+		q := c.questions.of(questionID{task.ID, key})
+		q.sightings++
+		due = due || q.sightings >= patientSightings && q.carrier == nil
+	}
+	c.questions.mu.Unlock()
+	if due {
+		c.ask(s.Context(), s, task, related(relatedTask, task.ID), func(reason *rpc.Error) {
+			c.log.Warn("a client's answer cannot be used", "task", task.ID, "error", reason.Message)
+		})
+	}
+}
+
+// of is what is known of a question. The caller holds mu.
+func (q *questions) of(id questionID) *asked {
+	if q.asked == nil {
+		q.asked = map[questionID]*asked{}
+	}
+	if q.asked[id] == nil {
+		q.asked[id] = &asked{}
+	}
+	return q.asked[id]
+}
+
 // put sends one question. The caller holds questions.mu.
-func (c *conversation) put(ctx context.Context, call *session.Call, id questionID, request signals.InputRequest, meta map[string]any, fail func(*rpc.Error)) error {
+func (c *conversation) put(ctx context.Context, by asker, id questionID, request signals.InputRequest, meta map[string]any, fail func(*rpc.Error)) error {
 	params, err := c.questionParams(request, meta)
 	if err != nil {
 		return err
 	}
-	withdraw, err := call.Ask(request.Method, params, func(result jsontext.Value, refusal *rpc.Error) error {
+	withdraw, err := by.Ask(request.Method, params, func(result jsontext.Value, refusal *rpc.Error) error {
 		return c.answered(id, request, result, refusal, fail)
 	})
 	if err != nil {
 		return err
 	}
-	q := c.questions.asked[id]
-	if q == nil {
-		q = &asked{}
-		if c.questions.asked == nil {
-			c.questions.asked = map[questionID]*asked{}
-		}
-		c.questions.asked[id] = q
-	}
+	q := c.questions.of(id)
 	q.carrier, q.withdraws = ctx, append(q.withdraws, withdraw)
 	return nil
 }

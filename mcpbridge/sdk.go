@@ -7,9 +7,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"slices"
-	"strconv"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -225,18 +223,6 @@ func declaresTasks(request mcp.Request) bool {
 	}
 	_, declared := list.ClientCapabilities().Extensions[tasksExtension]
 	return declared
-}
-
-// checkID refuses an integer ID that the SDK, which reads it as a float, would send back as another.
-func checkID(id jsontext.Value) *rpc.Error {
-	const exact = 1 << 53
-	if id.Kind() != '0' {
-		return nil
-	}
-	if n, err := strconv.ParseInt(string(id), 10, 64); err != nil || n > exact || n < -exact {
-		return rpc.Errorf(rpc.CodeInvalidRequest, "id %s is outside ±2^53, where JSON numbers are exact: send a smaller one or a string", rpc.Clip(string(id)))
-	}
-	return nil
 }
 
 // decodeName replaces an encoded Mcp-Name, which has been compared with the body by now, by the name itself: the SDK

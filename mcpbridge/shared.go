@@ -5,6 +5,7 @@ import (
 	stdjson "encoding/json"
 	"errors"
 	"log/slog"
+	"time"
 
 	"taskbridge/mcpbridge/catalog"
 	"taskbridge/mcpbridge/internal/seal"
@@ -31,15 +32,33 @@ func checkArguments(tool *catalog.Tool, arguments stdjson.RawMessage) error {
 	return tool.ValidateArguments(arguments)
 }
 
+// startTimeout is how long Temporal may take to start a workflow.
+const startTimeout = 30 * time.Second
+
 // start starts a call's task. Arguments must have been checked; a [tasks.InvalidInputError] says why Temporal would not
-// take them all the same.
+// take them all the same. A start is not broken off when the call ends, as nobody would know then whether it happened.
 func (s *shared) start(ctx context.Context, owner string, start tasks.Start, arguments, confirmed stdjson.RawMessage) (*tasks.Task, error) {
 	var err error
 	if start.Arguments, err = start.Tool.WorkflowArguments(arguments, confirmed); err != nil {
 		return nil, &tasks.InvalidInputError{Reason: err.Error()}
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
+	defer cancel()
 	return s.service.Create(ctx, owner, start)
 }
+
+// abandon cancels the workflow of a task that nobody can follow, even though its call is over.
+func (s *shared) abandon(ctx context.Context, owner, taskID string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTimeout)
+	defer cancel()
+	if err := s.service.Cancel(ctx, owner, taskID); err != nil && !errors.Is(err, tasks.ErrNotFound) {
+		// It goes on then; its execution timeout is what ends it.
+		s.log.Warn("workflow of an abandoned call not cancelled", "task", taskID, "error", err)
+	}
+}
+
+// abandonTimeout is how long cancelling an abandoned workflow may take.
+const abandonTimeout = 5 * time.Second
 
 // refusal is the result that tells the caller of a tool what is wrong with the call; nil if the error is about
 // something else.

@@ -29,7 +29,7 @@ func (b *Bridge) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	case err = <-ended:
 	case <-ctx.Done(): // the read cannot be interrupted; the process ends it
 	}
-	pipe.close()
+	pipe.close(ctx)
 	return err
 }
 
@@ -87,17 +87,18 @@ func (p *pipe) receive(line []byte) {
 	}
 }
 
-// close gives calls some seconds to finish and ends both sessions.
-func (p *pipe) close() {
+// close gives calls some seconds to finish, unless ctx ends, and ends both sessions.
+func (p *pipe) close(ctx context.Context) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		p.modern.Wait()
-		p.legacy.Wait()
+		p.modern.Drain()
+		p.legacy.Drain()
 	}()
 	select {
 	case <-done:
 	case <-time.After(flushGrace):
+	case <-ctx.Done():
 	}
 	p.modern.End(session.ErrShutdown)
 	p.legacy.End(session.ErrShutdown)

@@ -13,12 +13,8 @@ import (
 	"taskbridge/signals"
 )
 
-const (
-	// refresh is how often a waiting call looks for messages that Temporal's history does not tell, such as heartbeats.
-	refresh = 2 * time.Second
-	// abandonTimeout is how long cancelling an abandoned workflow may take.
-	abandonTimeout = 5 * time.Second
-)
+// refresh is how often a waiting call looks for messages that Temporal's history does not tell, such as heartbeats.
+const refresh = 2 * time.Second
 
 // errWaitedEnough says that a call has waited as long as it may.
 var errWaitedEnough = errors.New("waited enough")
@@ -97,28 +93,22 @@ func (w *waiter) interrupted(ctx context.Context, cause, err error) ([]byte, *rp
 		}
 		return w.handOver(task)
 	}
-	if failure := new(failedAsking); errors.As(cause, &failure) {
-		return nil, failure.reason
-	}
 	if errors.Is(cause, session.ErrShutdown) {
 		return nil, rpc.Errorf(rpc.CodeInternalError, "the server is shutting down; the workflow goes on as task %s", w.taskID)
 	}
 	if w.abandons(cause) {
-		w.abandon(ctx)
+		w.leave(ctx)
+	}
+	if failure := new(failedAsking); errors.As(cause, &failure) {
+		return nil, failure.reason
 	}
 	return nil, w.failed(err)
 }
 
-// abandon cancels the task's workflow, as nobody waits for it any more, even though the call is over.
-func (w *waiter) abandon(ctx context.Context) {
-	if !w.waiting.last(w.owner, w.taskID) {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTimeout)
-	defer cancel()
-	if err := w.service.Cancel(ctx, w.owner, w.taskID); err != nil && !errors.Is(err, tasks.ErrNotFound) {
-		// It goes on then; its execution timeout is what ends it.
-		w.log.Warn("workflow of an abandoned call not cancelled", "task", w.taskID, "error", err)
+// leave cancels the task's workflow if no other call waits for it.
+func (w *waiter) leave(ctx context.Context) {
+	if w.waiting.last(w.owner, w.taskID) {
+		w.abandon(ctx, w.owner, w.taskID)
 	}
 }
 
@@ -136,7 +126,7 @@ func outcome(task *tasks.Task, encode func(*signals.ToolResult) ([]byte, *rpc.Er
 
 // refuseToAsk ends a call whose client cannot be asked what the workflow needs.
 func (w *waiter) refuseToAsk(tool, capability string, encode func(*signals.ToolResult) ([]byte, *rpc.Error)) ([]byte, *rpc.Error) {
-	w.abandon(context.Background())
+	w.leave(context.Background())
 	return encode(toolError("%s needs an answer that this client has not declared it can give (capability %s), so its workflow was cancelled", tool, capability))
 }
 

@@ -159,6 +159,19 @@ func validID(id jsontext.Value) bool {
 	return false
 }
 
+// CheckExact refuses an integer ID that a peer which reads numbers as floats, such as the go-sdk, would send back as
+// another.
+func CheckExact(id jsontext.Value) *Error {
+	const exact = 1 << 53
+	if id.Kind() != '0' {
+		return nil
+	}
+	if n, err := strconv.ParseInt(string(id), 10, 64); err != nil || n > exact || n < -exact {
+		return Errorf(CodeInvalidRequest, "id %s is outside ±2^53, where JSON numbers are exact: send a smaller one or a string", Clip(string(id)))
+	}
+	return nil
+}
+
 // Clip quotes the beginning of what a client sent, for an error message.
 func Clip(text string) string {
 	const most = 100
@@ -198,7 +211,8 @@ func join(id jsontext.Value, member string, value []byte) []byte {
 
 // Request is a request with already encoded params.
 func Request(id jsontext.Value, method string, params []byte) []byte {
-	return join(id, `"method":`+strconv.Quote(method)+`,"params":`, params)
+	name, _ := jsontext.AppendQuote([]byte(`"method":`), method) // of bytes that are not UTF-8 it makes the best
+	return join(id, string(name)+`,"params":`, params)
 }
 
 // Notification is a notification with already encoded params.

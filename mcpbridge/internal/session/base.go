@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
-	"strconv"
+	"slices"
 	"sync"
 
 	"github.com/go-json-experiment/json"
@@ -27,8 +28,8 @@ const (
 )
 
 // base is the session's connection to the go-sdk, which reads requests from it and writes answers, requests and
-// notifications to it. All IDs on it are numbers of our own: the SDK reads numbers as floats, and its requests to the
-// client would meet ours.
+// notifications to it. Calls have the client's IDs on it. The SDK's own requests get IDs of ours before the client sees
+// them, among those of the dialects.
 type base struct {
 	session *Session
 	server  *mcp.Server
@@ -36,45 +37,56 @@ type base struct {
 	in      chan jsonrpc.Message
 	closed  chan struct{}
 
-	mu     sync.Mutex
-	calls  map[int64]*Call
-	asked  map[jsonrpc.ID]string // IDs of the SDK's requests to ours
-	serial int64
-	ended  bool
+	mu    sync.Mutex
+	calls map[jsonrpc.ID]*Call
+	asked map[jsonrpc.ID]string // IDs of the SDK's requests to ours
+	ended bool
 }
 
 func newBase(s *Session, server *mcp.Server) *base {
 	return &base{
 		session: s, server: server, in: make(chan jsonrpc.Message, 16), closed: make(chan struct{}),
-		calls: map[int64]*Call{}, asked: map[jsonrpc.ID]string{},
+		calls: map[jsonrpc.ID]*Call{}, asked: map[jsonrpc.ID]string{},
 	}
 }
 
 // forward passes a call to the SDK.
 func (b *base) forward(c *Call) {
+	id := sdkID(c.id)
 	b.mu.Lock()
 	ended := b.ended
 	if !ended {
-		b.serial++
-		c.baseID = b.serial
-		b.calls[c.baseID] = c
+		b.calls[id] = c
 	}
 	b.mu.Unlock()
 	if ended {
 		c.answer(nil, errEnded)
 		return
 	}
-	b.put(&jsonrpc.Request{ID: number(c.baseID), Method: c.Method, Params: []byte(c.Params), Extra: extra(c)})
+	b.put(&jsonrpc.Request{ID: id, Method: c.Method, Params: []byte(c.Params), Extra: extra(c)})
 }
 
 var errEnded = rpc.Errorf(rpc.CodeInternalError, "the session has ended")
+
+// sdkID is an ID as the SDK can have it, which reads numbers as floats. It is made again from the same JSON only.
+func sdkID(id jsontext.Value) jsonrpc.ID {
+	var value any
+	if rpc.CheckExact(id) != nil || json.Unmarshal(id, &value) != nil {
+		value = "number " + string(id)
+	}
+	sdk, err := jsonrpc.MakeID(value)
+	if err != nil { // strings and numbers always are IDs
+		panic(err)
+	}
+	return sdk
+}
 
 func extra(c *Call) *mcp.RequestExtra {
 	header := c.Header.Clone()
 	if header == nil {
 		header = http.Header{}
 	}
-	header.Set(callHeader, strconv.FormatInt(c.baseID, 10))
+	header.Set(callHeader, string(c.id))
 	e := &mcp.RequestExtra{Header: header}
 	if stream, ok := c.outlet.(*stream); ok {
 		e.CloseSSEStream = func(args mcp.CloseSSEStreamArgs) { stream.hangUp(args.RetryAfter) }
@@ -82,27 +94,40 @@ func extra(c *Call) *mcp.RequestExtra {
 	return e
 }
 
-func number(n int64) jsonrpc.ID {
-	id, err := jsonrpc.MakeID(float64(n))
-	if err != nil { // numbers always are IDs
-		panic(err)
-	}
-	return id
-}
-
 func (b *base) notify(method string, params jsontext.Value, header http.Header) {
 	b.put(&jsonrpc.Request{Method: method, Params: []byte(params), Extra: &mcp.RequestExtra{Header: header}})
 }
 
-// cancel tells the SDK that a call, if it serves it, has been cancelled.
+// cancel tells the SDK that a call, if it serves it, has been cancelled by the client, which gets no answer.
 func (b *base) cancel(c *Call) {
+	id := sdkID(c.id)
 	b.mu.Lock()
-	_, open := b.calls[c.baseID]
-	delete(b.calls, c.baseID)
+	_, open := b.calls[id]
+	delete(b.calls, id)
 	b.mu.Unlock()
 	if open {
-		b.notify("notifications/cancelled", jsontext.Value(`{"requestId":`+strconv.FormatInt(c.baseID, 10)+`}`), nil)
+		b.stop(c)
 		c.answer(nil, errEnded)
+	}
+}
+
+// stop has the SDK end a call.
+func (b *base) stop(c *Call) {
+	id, err := json.Marshal(sdkID(c.id).Raw())
+	if err == nil { // they are strings and numbers
+		b.notify("notifications/cancelled", jsontext.Value(`{"requestId":`+string(id)+`}`), nil)
+	}
+}
+
+// stopListening ends the calls that nothing but their end answers.
+func (b *base) stopListening() {
+	b.mu.Lock()
+	calls := slices.Collect(maps.Values(b.calls))
+	b.mu.Unlock()
+	for _, c := range calls {
+		if c.Method == "subscriptions/listen" {
+			b.stop(c)
+		}
 	}
 }
 
@@ -174,10 +199,9 @@ func (b *base) Write(ctx context.Context, message jsonrpc.Message) error {
 }
 
 func (b *base) answered(m *jsonrpc.Response) {
-	id, _ := m.ID.Raw().(int64)
 	b.mu.Lock()
-	c, open := b.calls[id]
-	delete(b.calls, id)
+	c, open := b.calls[m.ID]
+	delete(b.calls, m.ID)
 	b.mu.Unlock()
 	if open {
 		c.answer(m.Result, wireError(m.Error))
@@ -240,17 +264,21 @@ func (b *base) notifies(ctx context.Context, m *jsonrpc.Request) {
 		return
 	}
 	b.mu.Lock()
-	ours, ok := b.asked[id]
+	ours, asked := b.asked[id]
 	delete(b.asked, id)
+	listening, open := b.calls[id]
 	b.mu.Unlock()
-	if ok {
+	switch {
+	case asked:
 		b.session.withdraw(ours, params.Reason)
+	case open: // a subscription that the server ends
+		listening.outlet.Send(rpc.Notification(m.Method, m.Params))
 	}
 }
 
 // outlet is where a message of the SDK goes: with the call that it belongs to, while that is open.
 func (b *base) outlet(ctx context.Context) Outlet {
-	id, _ := ctx.Value(callKey).(int64)
+	id, _ := ctx.Value(callKey).(jsonrpc.ID)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if c, open := b.calls[id]; open {
@@ -271,9 +299,7 @@ func orEmpty(params []byte) []byte {
 func Middleware(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, request mcp.Request) (mcp.Result, error) {
 		if e := request.GetExtra(); e != nil && e.Header.Get(callHeader) != "" && ctx.Value(sessionKey) != nil {
-			if id, err := strconv.ParseInt(e.Header.Get(callHeader), 10, 64); err == nil {
-				ctx = context.WithValue(ctx, callKey, id)
-			}
+			ctx = context.WithValue(ctx, callKey, sdkID(jsontext.Value(e.Header.Get(callHeader))))
 		}
 		return next(ctx, method, request)
 	}

@@ -258,7 +258,6 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := h.connection(r, c)
 	defer cancel()
 	wanted, from := c.push, fromUnsent
-	defer context.AfterFunc(h.Stopping, cancel)() // streams of calls end with their answers
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
 		name, index, ok := parseEventID(last)
 		if wanted = c.stream(name); !ok || wanted == nil || !wanted.had(index) {
@@ -266,6 +265,9 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		from = index + 1
+	}
+	if wanted == c.push { // streams of calls end with their answers
+		defer context.AfterFunc(h.Stopping, cancel)()
 	}
 	stream := sse.NewWriter(w)
 	if stream.Comment() == nil { // which sends the headers

@@ -72,6 +72,7 @@ type Session struct {
 	serial int64
 	// initialized says that the client opened the session and the base protocol agreed.
 	initialized bool
+	closing     bool // no more calls are taken
 	running     sync.WaitGroup
 }
 
@@ -95,8 +96,20 @@ func (s *Session) End(cause error) {
 	_ = s.base.Close()
 }
 
-// Wait returns when all calls have been answered.
-func (s *Session) Wait() { s.running.Wait() }
+// Drain takes no more calls, ends those that only listen, and returns when all others have been answered.
+func (s *Session) Drain() {
+	s.mu.Lock()
+	s.closing = true
+	s.mu.Unlock()
+	s.base.stopListening()
+	s.running.Wait()
+}
+
+// Listening reports whether the client reads what belongs to no call.
+func (s *Session) Listening() bool {
+	stream, ok := s.push.(*stream)
+	return !ok || stream.isRead()
+}
 
 // Context ends with the session.
 func (s *Session) Context() context.Context { return s.ctx }
@@ -133,6 +146,9 @@ func (s *Session) open(c *Call) {
 func (s *Session) register(c *Call) *rpc.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closing {
+		return errEnded
+	}
 	if _, open := s.calls[string(c.id)]; open {
 		return rpc.Errorf(rpc.CodeInvalidRequest, "id %s is that of a request which is still open: use each ID once", rpc.Clip(string(c.id)))
 	}
@@ -234,6 +250,19 @@ func (s *Session) withdraw(id, reason string) {
 	}
 }
 
+// Ask is [Call.Ask] for what belongs to no call.
+func (s *Session) Ask(method string, params []byte, take func(jsontext.Value, *rpc.Error) error) (withdraw func(reason string), err error) {
+	return s.askBy(s.push, method, params, take)
+}
+
+func (s *Session) askBy(to Outlet, method string, params []byte, take func(jsontext.Value, *rpc.Error) error) (withdraw func(reason string), err error) {
+	id, err := s.ask(to, method, params, take)
+	if err != nil {
+		return nil, err
+	}
+	return func(reason string) { s.withdraw(id, reason) }, nil
+}
+
 // Notify sends the client a notification that belongs to no call.
 func (s *Session) Notify(method string, params any) { s.notify(s.push, method, params) }
 
@@ -264,7 +293,6 @@ type Call struct {
 	cancel context.CancelCauseFunc
 	id     jsontext.Value
 	outlet Outlet
-	baseID int64 // its ID in the base protocol's own numbers; 0 if it is not there
 }
 
 // DecodeParams reads the call's params.
@@ -278,11 +306,7 @@ func (c *Call) Notify(method string, params any) { c.Session.notify(c.outlet, me
 // Ask sends the client a request that belongs to the call. take gets the answer, even if it comes after the call has been
 // answered. Withdraw tells the client that it need not answer any more.
 func (c *Call) Ask(method string, params []byte, take func(jsontext.Value, *rpc.Error) error) (withdraw func(reason string), err error) {
-	id, err := c.Session.ask(c.outlet, method, params, take)
-	if err != nil {
-		return nil, err
-	}
-	return func(reason string) { c.Session.withdraw(id, reason) }, nil
+	return c.Session.askBy(c.outlet, method, params, take)
 }
 
 // EndIfUnread cancels the call with [ErrGone] once its client has not been connected to read the answer for a while. By

@@ -34,8 +34,9 @@ type stream struct {
 	answers int // among the messages
 	lasting bool
 	changed chan struct{}
-	// reader counts the connections so far: the newest has the stream. retry is set to end its connection.
+	// reader counts the connections so far: the newest has the stream, as long as it reads. retry is set to end it.
 	reader int
+	reads  bool
 	retry  *time.Duration
 	unread func()
 	timer  *time.Timer
@@ -186,6 +187,7 @@ func (s *stream) take(from int) (me, begin int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reader++
+	s.reads = true
 	if s.timer != nil {
 		s.timer.Stop()
 	}
@@ -199,9 +201,20 @@ func (s *stream) take(from int) (me, begin int) {
 func (s *stream) leave(me int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.reader == me && s.unread != nil && !s.endedLocked() {
+	if s.reader != me {
+		return
+	}
+	s.reads = false
+	if s.unread != nil && !s.endedLocked() {
 		s.timer = time.AfterFunc(unreadGrace, s.unread)
 	}
+}
+
+// isRead reports whether a connection has the stream.
+func (s *stream) isRead() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reads
 }
 
 // next is what a connection has to write now: a message, a wait before the next connection, or nothing more.
