@@ -74,15 +74,16 @@ type Options struct {
 
 // Bridge is an MCP server on Temporal.
 type Bridge struct {
-	options Options
-	service *tasks.Service
-	tools   *toolSet
-	server  *mcp.Server
-	shared  *shared
-	modern  *modern
-	watches chan struct{}
-	handler http.Handler
-	stop    context.CancelFunc
+	options  Options
+	service  *tasks.Service
+	tools    *toolSet
+	server   *mcp.Server
+	shared   *shared
+	modern   *modern
+	sessions *session.Handler
+	watches  chan struct{}
+	handler  http.Handler
+	stop     context.CancelFunc
 }
 
 // New makes a bridge. It does not talk to Temporal yet.
@@ -125,7 +126,8 @@ func New(o Options) (*Bridge, error) {
 			b.add(tool)
 		}
 	}
-	transport, err := newHTTPTransport(b.modern, b.server, b.newSessions(), o)
+	b.sessions = b.newSessions()
+	transport, err := newHTTPTransport(b.modern, b.server, b.sessions, o)
 	if err != nil {
 		return nil, fmt.Errorf("mcpbridge: Options.AllowedOrigins: %w", err)
 	}
@@ -139,7 +141,7 @@ func (b *Bridge) newSessions() *session.Handler {
 		Server:   b.server,
 		Versions: legacyVersions(),
 		Open: func(r *http.Request) (context.Context, session.Dialect) {
-			return b.newConversation(r.Context(), isLoopbackConnection(r))
+			return b.newConversation(r.Context(), isLoopbackConnection(r) && !isForwarded(r))
 		},
 		Max:      b.options.MaxSessions,
 		Timeout:  b.options.SessionTimeout,
@@ -190,6 +192,8 @@ func (b *Bridge) Serve(ctx context.Context, listener net.Listener) error {
 		ErrorLog:          slog.NewLogLogger(b.options.Logger.Handler(), slog.LevelWarn),
 	}
 	server.RegisterOnShutdown(b.stop)
+	defer b.sessions.EndAll(session.ErrShutdown)
+	defer b.stop()
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	select {

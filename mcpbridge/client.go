@@ -62,6 +62,8 @@ func (c *clientCapabilities) lacks(request signals.InputRequest) string {
 		if c.Roots == nil {
 			return "roots"
 		}
+	default: // which no client of any revision knows
+		return request.Method
 	}
 	return ""
 }

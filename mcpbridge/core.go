@@ -5,6 +5,7 @@ import (
 	stdjson "encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -40,7 +41,7 @@ type coreTask struct {
 	PollInterval  int64        `json:"pollInterval,omitzero"`
 }
 
-func (core) wire(task *tasks.Task) coreTask {
+func (c core) wire(task *tasks.Task) coreTask {
 	w := coreTask{
 		TaskID:        task.ID,
 		Status:        task.Status,
@@ -56,6 +57,11 @@ func (core) wire(task *tasks.Task) coreTask {
 		w.Status, w.StatusMessage = tasks.Cancelled, "cancelled by request"
 	case task.Status == tasks.Completed && task.Result.IsError:
 		w.Status, w.StatusMessage = tasks.Failed, firstText(task.Result)
+	case task.Status == tasks.InputRequired:
+		if capability := c.client.lacksForAny(task.InputRequests); capability != "" {
+			w.StatusMessage = strings.TrimPrefix(task.StatusMessage+"; ", "; ") +
+				"waits for an answer that this client has not declared it can give (capability " + capability + "): another one must"
+		}
 	}
 	return w
 }
@@ -163,8 +169,7 @@ func (c core) result(ctx context.Context, call *session.Call, taskID string) ([]
 	w := c.waiter(call, taskID, nil, meta, func(result *signals.ToolResult) ([]byte, *rpc.Error) {
 		return encodePlain(result, meta)
 	})
-	settled := w.over
-	w.over = func(task *tasks.Task) bool { return settled(task) || c.over(task) }
+	w.over = c.over
 	whole := w.result
 	w.result = func(task *tasks.Task) ([]byte, *rpc.Error) {
 		if wire := c.wire(task); wire.Status == tasks.Cancelled {
@@ -172,11 +177,13 @@ func (c core) result(ctx context.Context, call *session.Call, taskID string) ([]
 		}
 		return whole(task)
 	}
-	w.unable = func(_ *tasks.Task, capability string) ([]byte, *rpc.Error) {
-		return nil, rpc.Errorf(rpc.CodeInvalidParams, "the task waits for an answer that this client has not declared it can give (capability %s): "+
-			"it goes on when another client answers", capability)
+	// The result is what the client waits for, come what may ("Result Retrieval"); another one may give the answer.
+	w.unable = func(*tasks.Task, string) ([]byte, *rpc.Error) { return nil, nil }
+	w.ask = func(ctx context.Context, task *tasks.Task, _ func(*rpc.Error)) ([]byte, *rpc.Error) {
+		carrier{c.conversation, ctx, call, meta, c.logRefusal(task)}.ask(task)
+		return nil, nil
 	}
-	w.failed = retrieveError
+	w.failed = func(err error) ([]byte, *rpc.Error) { return nil, retrieveError(err) }
 	call.EndIfUnread()
 	return w.run(ctx)
 }
@@ -196,7 +203,11 @@ func (c core) cancel(ctx context.Context, taskID string) ([]byte, *rpc.Error) {
 	if task, err = c.service.Get(ctx, c.owner, taskID); err != nil {
 		return nil, retrieveError(err)
 	}
-	return encode(c.wire(task))
+	wire := c.wire(task)
+	if wire.Status != tasks.Cancelled { // it ended first
+		return nil, rpc.Errorf(rpc.CodeInvalidParams, "Cannot cancel task: already in terminal status '%s'", wire.Status)
+	}
+	return encode(wire)
 }
 
 // watch pushes a task's changes to the client that created it, and its progress if the client asked for that, as far as
@@ -222,7 +233,9 @@ func (c core) watch(call *session.Call, task *tasks.Task, token jsontext.Value) 
 				notify("notifications/tasks/status", now)
 				return
 			}
-			progress.report(task)
+			if call.Session.Listening() { // it is of no use later
+				progress.report(task)
+			}
 			if now.Status != last.Status || now.StatusMessage != last.StatusMessage {
 				notify("notifications/tasks/status", now)
 			}

@@ -114,6 +114,16 @@ func isLoopbackConnection(r *http.Request) bool {
 	return ok && isLoopbackHost(address.String())
 }
 
+// isForwarded reports whether a proxy says that the request is not its own.
+func isForwarded(r *http.Request) bool {
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"} {
+		if r.Header.Get(name) != "" {
+			return true
+		}
+	}
+	return false
+}
+
 func isLoopbackHost(hostport string) bool {
 	host := hostport
 	if name, _, err := net.SplitHostPort(hostport); err == nil {

@@ -70,7 +70,7 @@ type taskParams struct {
 func (c *conversation) Serves(call *session.Call) bool {
 	switch call.Method {
 	case "initialize":
-		c.opened(call)
+		return c.opened(call) != nil
 	case "tools/call":
 		var params callParams
 		if c.client == nil || call.DecodeParams(&params) != nil { // the base protocol says what is wrong
@@ -84,14 +84,15 @@ func (c *conversation) Serves(call *session.Call) bool {
 	return false
 }
 
-// opened remembers what the client said when it opened the session. It says so once.
-func (c *conversation) opened(call *session.Call) {
+// opened remembers what the client says when it opens the session, which it does once. The error says what of it cannot be
+// read.
+func (c *conversation) opened(call *session.Call) *rpc.Error {
 	var params struct {
 		ProtocolVersion string              `json:"protocolVersion"`
 		Capabilities    *clientCapabilities `json:"capabilities"`
 	}
-	if c.client != nil || call.DecodeParams(&params) != nil {
-		return
+	if rpcErr := call.DecodeParams(&params); rpcErr != nil || c.client != nil {
+		return rpcErr
 	}
 	c.version = params.ProtocolVersion
 	if versions := legacyVersions(); !slices.Contains(versions, c.version) {
@@ -101,6 +102,7 @@ func (c *conversation) opened(call *session.Call) {
 		c.client = &clientCapabilities{}
 	}
 	c.knowsTasks.Store(c.client.Tasks != nil)
+	return nil
 }
 
 // hasTasks reports whether the session's protocol has tasks in its core.
@@ -108,7 +110,10 @@ func (c *conversation) hasTasks() bool { return c.version >= versionWithTasks }
 
 // Serve implements [session.Dialect].
 func (c *conversation) Serve(ctx context.Context, call *session.Call) ([]byte, *rpc.Error) {
-	if call.Method == "tools/call" {
+	switch call.Method {
+	case "initialize":
+		return nil, c.opened(call)
+	case "tools/call":
 		return c.call(ctx, call)
 	}
 	var params taskParams
@@ -200,17 +205,14 @@ func (c *conversation) waiter(call *session.Call, taskID string, token jsontext.
 		shared: c.shared, owner: c.owner, taskID: taskID, client: c.client,
 		progress: newProgress(token, call.Notify, meta),
 		ask: func(ctx context.Context, task *tasks.Task, fail func(*rpc.Error)) ([]byte, *rpc.Error) {
-			c.ask(ctx, call, task, meta, fail)
+			carrier{c, ctx, call, meta, fail}.ask(task)
 			return nil, nil
 		},
-		over: func(task *tasks.Task) bool {
-			c.questions.settle(task)
-			return task.Status.Terminal()
-		},
+		seen:     c.questions.settle,
 		unable:   func(task *tasks.Task, _ string) ([]byte, *rpc.Error) { return handOver(task) },
 		result:   func(task *tasks.Task) ([]byte, *rpc.Error) { return outcome(task, encode) },
 		handOver: handOver,
-		failed:   func(err error) *rpc.Error { return taskError(call.Method, err) },
+		failed:   func(err error) ([]byte, *rpc.Error) { return nil, taskError(call.Method, err) },
 		abandons: func(error) bool { return false },
 	}
 }
@@ -228,6 +230,9 @@ func (c *conversation) callCompanion(ctx context.Context, call *session.Call, pa
 		return encodePlain(result, nil)
 	})
 	w.atMost = companion.patience()
+	w.failed = func(err error) ([]byte, *rpc.Error) {
+		return encodePlain(toolError("%s", taskError(params.Name, err).Message), nil)
+	}
 	return w.run(ctx)
 }
 

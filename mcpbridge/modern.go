@@ -235,7 +235,7 @@ func (d *modern) waiter(r *request, taskID string) *waiter {
 		unable:   func(task *tasks.Task, _ string) ([]byte, *rpc.Error) { return d.encodeResult(handedOver(task)) },
 		result:   func(task *tasks.Task) ([]byte, *rpc.Error) { return outcome(task, d.encodeResult) },
 		handOver: func(task *tasks.Task) ([]byte, *rpc.Error) { return d.encodeResult(handedOver(task)) },
-		failed:   func(err error) *rpc.Error { return taskError(r.method, err) },
+		failed:   func(err error) ([]byte, *rpc.Error) { return nil, taskError(r.method, err) },
 		abandons: func(error) bool { return false },
 	}
 }
@@ -268,6 +268,9 @@ func (d *modern) callCompanion(ctx context.Context, r *request) ([]byte, *rpc.Er
 	}
 	w := d.waiter(r, call.TaskID)
 	w.atMost = call.patience()
+	w.failed = func(err error) ([]byte, *rpc.Error) {
+		return d.encodeResult(toolError("%s", taskError(call.tool, err).Message))
+	}
 	if state != nil && state.Running && state.TaskID == call.TaskID {
 		return d.resume(ctx, r, state, w)
 	}

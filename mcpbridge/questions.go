@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -19,62 +20,154 @@ import (
 	"taskbridge/signals"
 )
 
-// questions are those of a session's tasks that its client has been asked and not yet answered. However many calls wait
-// for a task, the client is asked each question once; if the call that carried it is gone, another one carries it again.
+const (
+	// patientSightings is how often a client may see that a task waits for input before it is asked without having called
+	// tasks/result, as it should have the first time.
+	patientSightings = 3
+	// maxPut is how often a question may have been put to the client and still be answered each time.
+	maxPut = 3
+	// maxUnusable is how many unusable answers a question takes.
+	maxUnusable = 3
+	// answerPatience is how long an answer bears with a Temporal that is away, answerPause how long it waits in between.
+	answerPatience = time.Minute
+	answerPause    = 500 * time.Millisecond
+)
+
+// questions are those of a session's tasks that its client has seen or been asked, and not yet answered. However many
+// calls wait for a task, the client is asked each question once; when the call that carried it is gone, another one
+// carries it again.
 type questions struct {
-	mu    sync.Mutex
-	asked map[questionID]*asked
+	mu   sync.Mutex
+	byID map[questionID]*question
 }
 
 type questionID struct{ taskID, key string }
 
-// asker sends the client a request: a call, on its own stream, or the session.
-type asker interface {
-	Ask(method string, params []byte, take func(result jsontext.Value, refusal *rpc.Error) error) (withdraw func(reason string), err error)
-}
-
-// asked is one question of a task.
-type asked struct {
-	sightings int             // how often the client has seen that the task waits for it
-	carrier   context.Context // of the call that carried it to the client last; nil before
+// question is one question of a task.
+type question struct {
+	sightings int
+	carrier   *carrier  // put it to the client last; nil if none has
+	heirs     []carrier // would if that were gone
 	withdraws []func(reason string)
 	answered  bool // the task has the answer, though it may not show yet
+	unusable  int  // answers so far
 }
 
-// ask puts a task's open questions to the client with a call. Answers go to the task whenever they come. If one cannot
-// be put, or its answer cannot be used, fail is told why.
-func (c *conversation) ask(ctx context.Context, by asker, task *tasks.Task, meta map[string]any, fail func(*rpc.Error)) {
-	c.questions.mu.Lock()
-	defer c.questions.mu.Unlock()
+// carrier puts questions to the client: a call that waits for their task, or the session itself.
+type carrier struct {
+	*conversation
+	ctx  context.Context // of the call
+	by   asker
+	meta map[string]any
+	// fail is told why a question could not be put, or why its answer cannot be used.
+	fail func(*rpc.Error)
+}
+
+// asker sends the client a request.
+type asker interface {
+	Ask(method string, params []byte, take func(result jsontext.Value, refusal *rpc.Error)) (withdraw func(reason string), err error)
+}
+
+// of is what is known of a question. The caller holds mu.
+func (q *questions) of(id questionID) *question {
+	if q.byID == nil {
+		q.byID = map[questionID]*question{}
+	}
+	if q.byID[id] == nil {
+		q.byID[id] = &question{}
+	}
+	return q.byID[id]
+}
+
+// forget withdraws a question. The caller holds mu.
+func (q *questions) forget(id questionID, reason string) {
+	for _, withdraw := range q.byID[id].withdraws {
+		withdraw(reason)
+	}
+	delete(q.byID, id)
+}
+
+// settle withdraws what a task does not ask any more.
+func (q *questions) settle(task *tasks.Task) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for id := range q.byID {
+		if _, open := task.InputRequests[id.key]; id.taskID == task.ID && !open {
+			q.forget(id, "the question has been settled")
+		}
+	}
+}
+
+// ask puts a task's open questions to the client. Answers go to the task whenever they come.
+func (k carrier) ask(task *tasks.Task) {
+	k.questions.mu.Lock()
+	defer k.questions.mu.Unlock()
 	for _, key := range slices.Sorted(maps.Keys(task.InputRequests)) {
-		id := questionID{task.ID, key}
-		before, known := c.questions.asked[id]
-		if known && before.carrier != nil && (before.answered || before.carrier.Err() == nil) {
-			if before.carrier != ctx {
-				context.AfterFunc(before.carrier, func() { c.takeOver(ctx, by, task, key, meta, fail) })
-			}
-			continue
-		}
-		if err := c.put(ctx, by, id, task.InputRequests[key], meta, fail); err != nil {
-			fail(rpc.Errorf(rpc.CodeInternalError, "question %s: %v", key, err))
-		}
+		k.offer(questionID{task.ID, key}, task.InputRequests[key])
 	}
 }
 
-// takeOver asks again what another call asked which is gone, if that has not been answered.
-func (c *conversation) takeOver(ctx context.Context, by asker, task *tasks.Task, key string, meta map[string]any, fail func(*rpc.Error)) {
-	c.questions.mu.Lock()
-	q, open := c.questions.asked[questionID{task.ID, key}]
-	open = open && !q.answered
-	c.questions.mu.Unlock()
-	if open && ctx.Err() == nil {
-		c.ask(ctx, by, task, meta, fail)
+// offer puts a question to the client unless another carrier does. The caller holds questions.mu.
+func (k carrier) offer(id questionID, request signals.InputRequest) {
+	q := k.questions.of(id)
+	switch {
+	case q.answered:
+	case q.carrier == nil || q.carrier.isGone():
+		k.put(q, id, request)
+	case q.carrier.ctx != k.ctx && !slices.ContainsFunc(q.heirs, k.is):
+		q.heirs = append(q.heirs, k)
 	}
 }
 
-// patientSightings is how often a client may see that a task waits for input before it is asked without having called
-// tasks/result, as it should have the first time.
-const patientSightings = 3
+func (k carrier) is(other carrier) bool { return k.ctx == other.ctx }
+
+// isGone reports whether nobody reads what the carrier sends any more.
+func (k carrier) isGone() bool {
+	s, ok := k.by.(*session.Session)
+	return k.ctx.Err() != nil || ok && !s.Listening()
+}
+
+// put sends a question. The caller holds questions.mu.
+func (k carrier) put(q *question, id questionID, request signals.InputRequest) {
+	var withdraw func(string)
+	params, err := k.questionParams(request, k.meta)
+	if err == nil {
+		withdraw, err = k.by.Ask(request.Method, params, func(result jsontext.Value, refusal *rpc.Error) {
+			k.answered(id, request, result, refusal)
+		})
+	}
+	if err != nil {
+		k.fail(rpc.Errorf(rpc.CodeInternalError, "question %s: %v", id.key, err))
+		return
+	}
+	if q.withdraws = append(q.withdraws, withdraw); len(q.withdraws) > maxPut {
+		q.withdraws[0]("the question has been asked again")
+		q.withdraws = q.withdraws[1:]
+	}
+	q.carrier, q.heirs = &k, slices.DeleteFunc(q.heirs, k.is)
+	context.AfterFunc(k.ctx, func() { k.gone(id, request) })
+}
+
+// gone leaves a question to another carrier. If there is none, the client may still answer, unless it cancelled the call or
+// the call failed.
+func (k carrier) gone(id questionID, request signals.InputRequest) {
+	k.questions.mu.Lock()
+	defer k.questions.mu.Unlock()
+	q, open := k.questions.byID[id]
+	if !open || q.answered || q.carrier == nil || q.carrier.ctx != k.ctx {
+		return
+	}
+	for _, heir := range q.heirs {
+		if !heir.isGone() {
+			heir.put(q, id, request)
+			return
+		}
+	}
+	cause := context.Cause(k.ctx)
+	if errors.Is(cause, session.ErrCancelled) || errors.As(cause, new(*failedAsking)) {
+		k.questions.forget(id, "the call has ended")
+	}
+}
 
 // sighted has clients that only poll asked as well, if they read what belongs to no call (MCP 2025-11-25, Tasks, "Input
 // Required Status").
@@ -83,47 +176,96 @@ func (c *conversation) sighted(s *session.Session, task *tasks.Task) {
 	if task.Status != tasks.InputRequired || c.client.lacksForAny(task.InputRequests) != "" || !s.Listening() {
 		return
 	}
-	due := false
+	k := carrier{c, s.Context(), s, related(relatedTask, task.ID), c.logRefusal(task)}
 	c.questions.mu.Lock()
-	for key := range task.InputRequests {
-		q := c.questions.of(questionID{task.ID, key})
-		q.sightings++
-		due = due || q.sightings >= patientSightings && q.carrier == nil
-	}
-	c.questions.mu.Unlock()
-	if due {
-		c.ask(s.Context(), s, task, related(relatedTask, task.ID), func(reason *rpc.Error) {
-			c.log.Warn("a client's answer cannot be used", "task", task.ID, "error", reason.Message)
-		})
+	defer c.questions.mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(task.InputRequests)) {
+		id := questionID{task.ID, key}
+		q := c.questions.of(id)
+		if q.sightings++; q.sightings >= patientSightings {
+			k.offer(id, task.InputRequests[key])
+		}
 	}
 }
 
-// of is what is known of a question. The caller holds mu.
-func (q *questions) of(id questionID) *asked {
-	if q.asked == nil {
-		q.asked = map[questionID]*asked{}
+// logRefusal is for questions whose answer may come from elsewhere.
+func (c *conversation) logRefusal(task *tasks.Task) func(*rpc.Error) {
+	return func(reason *rpc.Error) {
+		c.log.Info("a client gave no answer", "task", task.ID, "reason", reason.Message)
 	}
-	if q.asked[id] == nil {
-		q.asked[id] = &asked{}
-	}
-	return q.asked[id]
 }
 
-// put sends one question. The caller holds questions.mu.
-func (c *conversation) put(ctx context.Context, by asker, id questionID, request signals.InputRequest, meta map[string]any, fail func(*rpc.Error)) error {
-	params, err := c.questionParams(request, meta)
-	if err != nil {
-		return err
+// answered passes the client's answer to the task. A question whose answer cannot be used is asked again, some times.
+func (k carrier) answered(id questionID, request signals.InputRequest, result jsontext.Value, refusal *rpc.Error) {
+	if refusal != nil {
+		if request.Method != signals.MethodElicit {
+			k.unanswered(id, rpc.Errorf(rpc.CodeInternalError, "the client answered %s with error %d: %s", request.Method, refusal.Code, refusal.Message))
+			return
+		}
+		result = jsontext.Value(`{"action":"cancel"}`) // no person has answered
 	}
-	withdraw, err := by.Ask(request.Method, params, func(result jsontext.Value, refusal *rpc.Error) error {
-		return c.answered(id, request, result, refusal, fail)
-	})
-	if err != nil {
-		return err
+	err := k.pass(id, result)
+	var invalid *tasks.InvalidInputError
+	k.questions.mu.Lock()
+	defer k.questions.mu.Unlock()
+	q, open := k.questions.byID[id]
+	switch {
+	case !open:
+	case err == nil || errors.Is(err, tasks.ErrNotFound):
+		q.answered = true
+	case k.ctx.Err() != nil: // nobody to ask again: the next call does
+		delete(k.questions.byID, id)
+	case !errors.As(err, &invalid):
+		k.put(q, id, request)
+	case q.unusable+1 < maxUnusable:
+		q.unusable++
+		k.put(q, id, remark(request, err))
+	default:
+		delete(k.questions.byID, id)
+		k.fail(rpc.Errorf(rpc.CodeInvalidParams, "the client's answer to %s cannot be used: %v", request.Method, err))
 	}
-	q := c.questions.of(id)
-	q.carrier, q.withdraws = ctx, append(q.withdraws, withdraw)
-	return nil
+}
+
+func (k carrier) unanswered(id questionID, reason *rpc.Error) {
+	k.questions.mu.Lock()
+	delete(k.questions.byID, id)
+	k.questions.mu.Unlock()
+	k.fail(reason)
+}
+
+// pass gives the task an answer. It bears with a Temporal that is away for a while.
+func (k carrier) pass(id questionID, answer jsontext.Value) error {
+	ctx, cancel := context.WithTimeout(context.Background(), answerPatience)
+	defer cancel()
+	for {
+		err := k.service.Answer(ctx, k.owner, id.taskID, map[string]stdjson.RawMessage{id.key: stdjson.RawMessage(answer)})
+		if !errors.Is(err, tasks.ErrUnavailable) {
+			return err
+		}
+		select {
+		case <-time.After(answerPause):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// remark is a form that says what was wrong with the last answer to it.
+func remark(request signals.InputRequest, problem error) signals.InputRequest {
+	var params map[string]jsontext.Value
+	var message string
+	if json.Unmarshal(request.Params, &params) != nil || json.Unmarshal(params["message"], &message) != nil {
+		return request
+	}
+	encoded, err := json.Marshal(fmt.Sprintf("%s\n(The last answer could not be used: %v)", message, problem))
+	if err != nil {
+		return request
+	}
+	params["message"] = encoded
+	if encoded, err = json.Marshal(params, json.Deterministic(true)); err == nil {
+		request.Params = stdjson.RawMessage(encoded)
+	}
+	return request
 }
 
 // questionParams are a question's params as the session's protocol revision has them.
@@ -147,57 +289,6 @@ func (c *conversation) questionParams(request signals.InputRequest, meta map[str
 	return json.Marshal(params, json.Deterministic(true))
 }
 
-// answered passes the client's answer to the task. An error means that the answer can be sent again.
-func (c *conversation) answered(id questionID, request signals.InputRequest, result jsontext.Value, refusal *rpc.Error, fail func(*rpc.Error)) error {
-	if refusal != nil {
-		if request.Method != signals.MethodElicit {
-			c.questions.forget(id)
-			fail(rpc.Errorf(rpc.CodeInternalError, "the client answered %s with error %d: %s", request.Method, refusal.Code, refusal.Message))
-			return nil
-		}
-		result = jsontext.Value(`{"action":"cancel"}`) // no person has answered
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), abandonTimeout)
-	defer cancel()
-	err := c.service.Answer(ctx, c.owner, id.taskID, map[string]stdjson.RawMessage{id.key: stdjson.RawMessage(result)})
-	var invalid *tasks.InvalidInputError
-	switch {
-	case errors.As(err, &invalid):
-		c.questions.forget(id)
-		fail(rpc.Errorf(rpc.CodeInvalidParams, "the client's answer to %s cannot be used: %v", request.Method, err))
-		return nil
-	case err != nil && !errors.Is(err, tasks.ErrNotFound):
-		return err
-	}
-	c.questions.mu.Lock()
-	defer c.questions.mu.Unlock()
-	if q := c.questions.asked[id]; q != nil {
-		q.answered = true
-	}
-	return nil
-}
-
-func (q *questions) forget(id questionID) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	delete(q.asked, id)
-}
-
-// settle withdraws what a task does not ask any more.
-func (q *questions) settle(task *tasks.Task) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for id, question := range q.asked {
-		if _, open := task.InputRequests[id.key]; id.taskID != task.ID || open {
-			continue
-		}
-		delete(q.asked, id)
-		for _, withdraw := range question.withdraws {
-			withdraw("the question has been settled otherwise")
-		}
-	}
-}
-
 // confirm asks the client a tool's question before anything starts. It returns what was confirmed, or the result that
 // says why nothing was started.
 func (c *conversation) confirm(ctx context.Context, call *session.Call, tool *catalog.Tool, meta map[string]any) (stdjson.RawMessage, *signals.ToolResult, error) {
@@ -214,9 +305,8 @@ func (c *conversation) confirm(ctx context.Context, call *session.Call, tool *ca
 		refusal *rpc.Error
 	}
 	answers := make(chan answer, 1)
-	withdraw, err := call.Ask(question.Method, params, func(result jsontext.Value, refusal *rpc.Error) error {
+	withdraw, err := call.Ask(question.Method, params, func(result jsontext.Value, refusal *rpc.Error) {
 		answers <- answer{result, refusal}
-		return nil
 	})
 	if err != nil {
 		return nil, nil, err
@@ -225,6 +315,8 @@ func (c *conversation) confirm(ctx context.Context, call *session.Call, tool *ca
 	case <-ctx.Done():
 		withdraw("the call has ended")
 		return nil, nil, fmt.Errorf("nothing was started: %w", context.Cause(ctx))
+	case <-c.stopping.Done():
+		return nil, nil, fmt.Errorf("nothing was started: %w", session.ErrShutdown)
 	case a := <-answers:
 		if a.refusal != nil {
 			return nil, toolError("%s was not confirmed (%s); nothing was started", tool.Name, a.refusal.Message), nil

@@ -57,8 +57,8 @@ func (s *shared) abandon(ctx context.Context, owner, taskID string) {
 	}
 }
 
-// abandonTimeout is how long cancelling an abandoned workflow may take.
-const abandonTimeout = 5 * time.Second
+// abandonTimeout is how long cancelling an abandoned workflow may take. Nobody waits for it.
+const abandonTimeout = time.Minute
 
 // refusal is the result that tells the caller of a tool what is wrong with the call; nil if the error is about
 // something else.

@@ -76,14 +76,14 @@ func (p *pipe) receive(line []byte) {
 	_ = message.DecodeParams(&params) // whoever serves the message says what is wrong with them
 	switch {
 	case message.IsResponse():
-		go func() { _ = p.legacy.Receive(message, nil, p.lines) }() // it may take a call to Temporal
+		p.legacy.ReceiveLater(message, p.lines) // it may take a call to Temporal
 	case message.Method == "notifications/cancelled": // names a request of either
-		_ = p.modern.Receive(message, nil, p.lines)
-		_ = p.legacy.Receive(message, nil, p.lines)
+		p.modern.Receive(message, nil, p.lines)
+		p.legacy.Receive(message, nil, p.lines)
 	case params.Meta != nil && params.Meta.ProtocolVersion != "":
-		_ = p.modern.Receive(message, nil, p.lines)
+		p.modern.Receive(message, nil, p.lines)
 	default:
-		_ = p.legacy.Receive(message, nil, p.lines)
+		p.legacy.Receive(message, nil, p.lines)
 	}
 }
 

@@ -27,25 +27,30 @@ type waiter struct {
 	progress      *progress
 	// atMost is how long the call may wait; 0 is as long as it takes. Then the call hands over.
 	atMost time.Duration
+	// seen is told of each state of the task, if it is set.
+	seen func(*tasks.Task)
 	// over says when there is a result; by default when the task is terminal.
 	over func(*tasks.Task) bool
 	// ask puts the open questions to the client. A reply ends the call; without one the call waits on, unless it fails.
 	ask func(ctx context.Context, task *tasks.Task, fail func(*rpc.Error)) ([]byte, *rpc.Error)
-	// unable answers the call when the client cannot be asked, as it lacks a capability.
+	// unable answers the call when the client cannot be asked, as it lacks a capability. Without a reply the call waits on.
 	unable func(task *tasks.Task, capability string) ([]byte, *rpc.Error)
 	// result answers the call when the task is over.
 	result func(*tasks.Task) ([]byte, *rpc.Error)
 	// handOver answers a call that has waited enough.
 	handOver func(*tasks.Task) ([]byte, *rpc.Error)
 	// failed answers the call when the task cannot be read.
-	failed func(error) *rpc.Error
+	failed func(error) ([]byte, *rpc.Error)
 	// abandons says whether the workflow is cancelled when the call ends for this reason before its task does.
 	abandons func(cause error) bool
+	// leave counts the call out and reports whether no other one waits for the task.
+	leave func() (last bool)
 }
 
 // run waits.
 func (w *waiter) run(ctx context.Context) ([]byte, *rpc.Error) {
-	defer w.waiting.enter(w.owner, w.taskID)()
+	w.leave = w.waiting.enter(w.owner, w.taskID)
+	defer w.leave()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	defer context.AfterFunc(w.stopping, func() { stop(session.ErrShutdown) })()
@@ -60,11 +65,15 @@ func (w *waiter) run(ctx context.Context) ([]byte, *rpc.Error) {
 	if w.progress != nil {
 		every = refresh
 	}
+	var last *tasks.Task
 	for task, err := range w.service.Follow(following, w.owner, w.taskID, every) {
 		if err != nil {
-			return w.interrupted(ctx, context.Cause(following), err)
+			return w.interrupted(ctx, context.Cause(following), last, err)
 		}
-		if w.over != nil && w.over(task) || task.Status.Terminal() {
+		if last = task; w.seen != nil {
+			w.seen(task)
+		}
+		if task.Status.Terminal() || w.over != nil && w.over(task) {
 			return w.result(task)
 		}
 		w.progress.report(task)
@@ -72,7 +81,10 @@ func (w *waiter) run(ctx context.Context) ([]byte, *rpc.Error) {
 			continue
 		}
 		if capability := w.client.lacksForAny(task.InputRequests); capability != "" {
-			return w.unable(task, capability)
+			if reply, rpcErr := w.unable(task, capability); reply != nil || rpcErr != nil {
+				return reply, rpcErr
+			}
+			continue
 		}
 		if reply, rpcErr := w.ask(ctx, task, fail); reply != nil || rpcErr != nil {
 			return reply, rpcErr
@@ -82,34 +94,33 @@ func (w *waiter) run(ctx context.Context) ([]byte, *rpc.Error) {
 }
 
 // interrupted answers a call whose waiting ended before its task did.
-func (w *waiter) interrupted(ctx context.Context, cause, err error) ([]byte, *rpc.Error) {
+func (w *waiter) interrupted(ctx context.Context, cause error, last *tasks.Task, err error) ([]byte, *rpc.Error) {
 	if errors.Is(cause, errWaitedEnough) {
-		task, err := w.service.Get(ctx, w.owner, w.taskID)
-		if err != nil {
-			return nil, w.failed(err)
+		if last == nil { // not even that was long enough
+			if last, err = w.service.Get(ctx, w.owner, w.taskID); err != nil {
+				return w.failed(err)
+			}
 		}
-		if task.Status.Terminal() {
-			return w.result(task)
-		}
-		return w.handOver(task)
+		return w.handOver(last)
 	}
 	if errors.Is(cause, session.ErrShutdown) {
 		return nil, rpc.Errorf(rpc.CodeInternalError, "the server is shutting down; the workflow goes on as task %s", w.taskID)
 	}
 	if w.abandons(cause) {
-		w.leave(ctx)
+		w.cancel(ctx)
 	}
 	if failure := new(failedAsking); errors.As(cause, &failure) {
 		return nil, failure.reason
 	}
-	return nil, w.failed(err)
+	return w.failed(err)
 }
 
-// leave cancels the task's workflow if no other call waits for it.
-func (w *waiter) leave(ctx context.Context) {
-	if w.waiting.last(w.owner, w.taskID) {
+// cancel cancels the task's workflow if no other call waits for it.
+func (w *waiter) cancel(ctx context.Context) (cancelled bool) {
+	if cancelled = w.leave(); cancelled {
 		w.abandon(ctx, w.owner, w.taskID)
 	}
+	return cancelled
 }
 
 // outcome is the result of a task as the answer to the call that started it.
@@ -126,8 +137,11 @@ func outcome(task *tasks.Task, encode func(*signals.ToolResult) ([]byte, *rpc.Er
 
 // refuseToAsk ends a call whose client cannot be asked what the workflow needs.
 func (w *waiter) refuseToAsk(tool, capability string, encode func(*signals.ToolResult) ([]byte, *rpc.Error)) ([]byte, *rpc.Error) {
-	w.leave(context.Background())
-	return encode(toolError("%s needs an answer that this client has not declared it can give (capability %s), so its workflow was cancelled", tool, capability))
+	outcome := "so its workflow was cancelled"
+	if !w.cancel(context.Background()) {
+		outcome = "so this call does not wait for it"
+	}
+	return encode(toolError("%s needs an answer that this client has not declared it can give (capability %s), %s", tool, capability, outcome))
 }
 
 // failedAsking says that a question could not be put to the client, or that its answer cannot be used.
@@ -143,23 +157,20 @@ type waitingCalls struct {
 
 func newWaitingCalls() *waitingCalls { return &waitingCalls{count: map[string]int{}} }
 
-func (w *waitingCalls) enter(owner, taskID string) (leave func()) {
+// enter counts a call in. leave counts it out, once, and reports whether it was the last.
+func (w *waitingCalls) enter(owner, taskID string) (leave func() (last bool)) {
 	key := owner + ":" + taskID
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.count[key]++
-	return func() {
+	return sync.OnceValue(func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if w.count[key]--; w.count[key] == 0 {
+		w.count[key]--
+		last := w.count[key] == 0
+		if last {
 			delete(w.count, key)
 		}
-	}
-}
-
-// last reports whether only one call waits.
-func (w *waitingCalls) last(owner, taskID string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.count[owner+":"+taskID] == 1
+		return last
+	})
 }

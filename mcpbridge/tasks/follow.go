@@ -40,7 +40,7 @@ func (s *Service) Follow(ctx context.Context, owner, id string, every time.Durat
 		nudged, leave := s.nudges.join(workflowID(owner, id))
 		defer leave()
 		defer f.unwatch()
-		task, err := f.readPatiently(ctx, 0)
+		task, err := f.readPatiently(ctx)
 		for shown := (*Task)(nil); ; task, err = f.next(ctx, task, nudged) {
 			if err != nil {
 				yield(nil, err)
@@ -117,22 +117,22 @@ func (f *follower) next(ctx context.Context, known *Task, nudged <-chan struct{}
 			return nil, ctx.Err()
 		}
 	}
-	return f.readPatiently(ctx, f.service.patience)
+	return f.readPatiently(ctx)
 }
 
 // readPatiently reads a task, and tries for a while as long as Temporal is away. The pause after the last attempt lets ctx
 // end whose deadline Temporal saw first.
-func (f *follower) readPatiently(ctx context.Context, patience time.Duration) (*Task, error) {
+func (f *follower) readPatiently(ctx context.Context) (*Task, error) {
 	begin := time.Now()
 	for pause := firstPause; ; pause = longer(pause) {
 		task, err := f.read(ctx)
-		if !errors.Is(err, errUnavailable) {
+		if !errors.Is(err, ErrUnavailable) {
 			return task, err
 		}
 		if !sleep(ctx, pause) {
 			return nil, ctx.Err()
 		}
-		if time.Since(begin) > patience {
+		if time.Since(begin) > f.service.patience {
 			return nil, err
 		}
 	}
@@ -188,7 +188,7 @@ func (s *Service) watch(ctx context.Context, workflow, runID string, news chan i
 			continue
 		}
 		replace(news, anyEvent)
-		if err != nil && !errors.Is(err, errUnavailable) {
+		if err != nil && !errors.Is(err, ErrUnavailable) {
 			request.NextPageToken = nil // perhaps it is the token
 		}
 		if !sleep(ctx, pause) {

@@ -38,6 +38,6 @@ func TestFollowGivesUpWhenTemporalStaysAway(t *testing.T) {
 		away = time.Now()
 	}
 	require.Len(t, errs, 1)
-	assert.ErrorIs(t, errs[0], errUnavailable)
+	assert.ErrorIs(t, errs[0], ErrUnavailable)
 	assert.Greater(t, time.Since(away), service.patience)
 }

@@ -17,6 +17,8 @@ import (
 
 const (
 	listTimeout = 10 * time.Second
+	// emptyPages is how many pages of tasks that have expired are read for one.
+	emptyPages = 3
 	// listReaders is how many tasks of a list are read at once.
 	listReaders = 8
 	// createdLifetime is longer than visibility needs to show a new task.
@@ -27,10 +29,10 @@ const (
 // List returns a page of an owner's tasks as Get returns them: live ones first, the newest of them first, then those that
 // have ended, the last to end first. A page has about size tasks; those that were created through this process a moment
 // ago come with the first page in any case. The first page is that of an empty token, and next is the token of the page
-// after, empty when there is none. A token that Temporal cannot use is an [InvalidInputError].
+// after, empty when there is none; a page may be empty and not be the last. A token that Temporal cannot use is an [InvalidInputError].
 func (s *Service) List(ctx context.Context, owner string, page []byte, size int) (tasks []*Task, next []byte, err error) {
 	created := s.created.of(owner)
-	for {
+	for empty := 1; ; empty++ {
 		runs, next, err := s.listed(ctx, owner, page, size)
 		if err != nil {
 			return nil, nil, err
@@ -41,7 +43,7 @@ func (s *Service) List(ctx context.Context, owner string, page []byte, size int)
 			runs = without(runs, created) // they came with the first page
 		}
 		tasks, err := s.readAll(ctx, owner, runs)
-		if err != nil || len(tasks) > 0 || len(next) == 0 {
+		if err != nil || len(tasks) > 0 || len(next) == 0 || empty == emptyPages {
 			return tasks, next, err
 		}
 		page = next

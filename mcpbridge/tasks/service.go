@@ -374,7 +374,7 @@ func unavailable(err error) error {
 		limited *serviceerror.ResourceExhausted
 	)
 	if errors.As(err, &down) || errors.As(err, &slow) || errors.As(err, &limited) {
-		return fmt.Errorf("%w: %w", errUnavailable, err)
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return err
 }

@@ -88,8 +88,8 @@ var ErrExists = errors.New("a task with this ID exists already")
 // ErrNotFound says that there is no such task for this owner: unknown, expired, deleted, or another caller's.
 var ErrNotFound = errors.New("task not found")
 
-// errUnavailable says that Temporal does not answer; the same request may succeed later.
-var errUnavailable = errors.New("temporal is not available")
+// ErrUnavailable says that Temporal does not answer; the same request may succeed later.
+var ErrUnavailable = errors.New("temporal is not available")
 
 // InvalidInputError says that what the client sent cannot be used; nothing has been done with it.
 type InvalidInputError struct{ Reason string }

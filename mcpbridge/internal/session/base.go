@@ -52,27 +52,31 @@ func newBase(s *Session, server *mcp.Server) *base {
 
 // forward passes a call to the SDK.
 func (b *base) forward(c *Call) {
-	id := sdkID(c.id)
 	b.mu.Lock()
+	_, open := b.calls[c.sdkID]
 	ended := b.ended
-	if !ended {
-		b.calls[id] = c
+	if !ended && !open {
+		b.calls[c.sdkID] = c
 	}
 	b.mu.Unlock()
-	if ended {
+	switch {
+	case ended:
 		c.answer(nil, errEnded)
-		return
+	case open:
+		c.answer(nil, idIsOpen(c))
+	default:
+		b.put(&jsonrpc.Request{ID: c.sdkID, Method: c.Method, Params: []byte(c.Params), Extra: extra(c)})
 	}
-	b.put(&jsonrpc.Request{ID: id, Method: c.Method, Params: []byte(c.Params), Extra: extra(c)})
 }
 
 var errEnded = rpc.Errorf(rpc.CodeInternalError, "the session has ended")
 
-// sdkID is an ID as the SDK can have it, which reads numbers as floats. It is made again from the same JSON only.
+// sdkID is an ID as the SDK can have it, which reads numbers as floats. It is the same for all spellings of an ID. What is
+// no ID becomes one that nobody has.
 func sdkID(id jsontext.Value) jsonrpc.ID {
 	var value any
-	if rpc.CheckExact(id) != nil || json.Unmarshal(id, &value) != nil {
-		value = "number " + string(id)
+	if id.Kind() != '"' && id.Kind() != '0' || rpc.CheckExact(id) != nil || json.Unmarshal(id, &value) != nil {
+		value = "not exact: " + string(id)
 	}
 	sdk, err := jsonrpc.MakeID(value)
 	if err != nil { // strings and numbers always are IDs
@@ -98,12 +102,11 @@ func (b *base) notify(method string, params jsontext.Value, header http.Header) 
 	b.put(&jsonrpc.Request{Method: method, Params: []byte(params), Extra: &mcp.RequestExtra{Header: header}})
 }
 
-// cancel tells the SDK that a call, if it serves it, has been cancelled by the client, which gets no answer.
+// cancel tells the SDK that a call, if it serves it, has been cancelled by the client, which gets no answer. The ID stays
+// the call's until the SDK has answered, so that no other call gets that.
 func (b *base) cancel(c *Call) {
-	id := sdkID(c.id)
 	b.mu.Lock()
-	_, open := b.calls[id]
-	delete(b.calls, id)
+	open := b.calls[c.sdkID] == c
 	b.mu.Unlock()
 	if open {
 		b.stop(c)
@@ -113,7 +116,7 @@ func (b *base) cancel(c *Call) {
 
 // stop has the SDK end a call.
 func (b *base) stop(c *Call) {
-	id, err := json.Marshal(sdkID(c.id).Raw())
+	id, err := json.Marshal(c.sdkID.Raw())
 	if err == nil { // they are strings and numbers
 		b.notify("notifications/cancelled", jsontext.Value(`{"requestId":`+string(id)+`}`), nil)
 	}
@@ -225,7 +228,7 @@ func wireError(err error) *rpc.Error {
 
 // asks passes a request of the SDK on to the client, and the answer back.
 func (b *base) asks(ctx context.Context, m *jsonrpc.Request) error {
-	id, err := b.session.ask(b.outlet(ctx), m.Method, orEmpty(m.Params), func(result jsontext.Value, refusal *rpc.Error) error {
+	id, err := b.session.ask(b.outlet(ctx), m.Method, orEmpty(m.Params), func(result jsontext.Value, refusal *rpc.Error) {
 		b.mu.Lock()
 		delete(b.asked, m.ID)
 		b.mu.Unlock()
@@ -234,7 +237,6 @@ func (b *base) asks(ctx context.Context, m *jsonrpc.Request) error {
 			response.Error = &jsonrpc.Error{Code: refusal.Code, Message: refusal.Message}
 		}
 		b.put(response)
-		return nil
 	})
 	if err != nil { // an error of Write would break the SDK's connection for good
 		b.put(&jsonrpc.Response{ID: m.ID, Error: &jsonrpc.Error{Code: rpc.CodeInternalError, Message: err.Error()}})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
+	"maps"
 	"mime"
 	"net/http"
 	"slices"
@@ -25,8 +26,9 @@ const (
 	versionHeader = "Mcp-Protocol-Version"
 	// patience is how long a POST may stay unanswered before its response becomes a stream.
 	patience = time.Second
-	// keptStreams is how many streams of a session are kept after their end, in case the client lost it.
+	// keptStreams and keptFor bound what is kept of a session's streams after their end, in case the client lost it.
 	keptStreams = 4
+	keptFor     = time.Minute
 	// batches ended with this version.
 	versionWithoutBatches = "2025-06-18"
 	// streamsPrimed names the first version whose streams begin with an event to resume from.
@@ -204,10 +206,7 @@ func accepts(r *http.Request, want string) bool {
 func (h *Handler) exchange(w http.ResponseWriter, r *http.Request, c *client, messages []rpc.Message) {
 	answers := newAnswers(messages)
 	for _, m := range messages {
-		if err := c.Receive(m, r.Header, answers); err != nil {
-			writeJSON(w, http.StatusInternalServerError, rpc.ErrorResponse(nil, rpc.Errorf(rpc.CodeInternalError, "the answer was not taken, send it again: %v", err)))
-			return
-		}
+		c.Receive(m, r.Header, answers)
 	}
 	if answers.name == "" {
 		w.WriteHeader(http.StatusAccepted)
@@ -224,9 +223,7 @@ func (h *Handler) exchange(w http.ResponseWriter, r *http.Request, c *client, me
 	c.keep(answers)
 	stream := sse.NewWriter(w)
 	if version := r.Header.Get(versionHeader); version >= versionWithPrimedStreams {
-		if stream.Prime(answers.eventID(-1)) != nil {
-			return
-		}
+		_ = stream.Prime(answers.eventID(-1)) // a connection that is broken breaks the next write too
 	}
 	answers.serve(ctx, stream, 0)
 }
@@ -269,10 +266,7 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request) {
 	if wanted == c.push { // streams of calls end with their answers
 		defer context.AfterFunc(h.Stopping, cancel)()
 	}
-	stream := sse.NewWriter(w)
-	if stream.Comment() == nil { // which sends the headers
-		wanted.serve(ctx, stream, from)
-	}
+	wanted.serve(ctx, sse.NewWriter(w), from)
 }
 
 // open makes a session, which the caller detaches from.
@@ -312,6 +306,16 @@ func (h *Handler) makeRoom() bool {
 	delete(h.sessions, longest.id)
 	longest.close(ErrEnded)
 	return true
+}
+
+// EndAll ends all sessions.
+func (h *Handler) EndAll(cause error) {
+	h.mu.Lock()
+	clients := slices.Collect(maps.Values(h.sessions))
+	h.mu.Unlock()
+	for _, c := range clients {
+		h.drop(c, cause)
+	}
 }
 
 // drop ends a session.
@@ -407,4 +411,12 @@ func (c *client) settle(s *stream) {
 		delete(c.streams, c.ended[0])
 		c.ended = c.ended[1:]
 	}
+	time.AfterFunc(keptFor, func() { c.forget(s) })
+}
+
+func (c *client) forget(s *stream) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.streams, s.name)
+	c.ended = slices.DeleteFunc(c.ended, func(name string) bool { return name == s.name })
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"taskbridge/mcpbridge/internal/rpc"
@@ -67,8 +68,8 @@ type Session struct {
 	log     *slog.Logger
 
 	mu     sync.Mutex
-	calls  map[string]*Call    // open ones by their ID as the client wrote it
-	asked  map[string]*request // requests to the client by our ID
+	calls  map[jsonrpc.ID]*Call // open ones
+	asked  map[string]*request  // requests to the client by our ID
 	serial int64
 	// initialized says that the client opened the session and the base protocol agreed.
 	initialized bool
@@ -79,12 +80,12 @@ type Session struct {
 // request is one that the client has not answered yet.
 type request struct {
 	outlet Outlet
-	take   func(result jsontext.Value, err *rpc.Error) error
+	take   func(result jsontext.Value, err *rpc.Error)
 }
 
 // New makes a session with a client that reads what push carries. Values of ctx reach the handlers of the base protocol.
 func New(ctx context.Context, id string, server *mcp.Server, dialect Dialect, push Outlet, log *slog.Logger) *Session {
-	s := &Session{id: id, dialect: dialect, push: push, log: log, calls: map[string]*Call{}, asked: map[string]*request{}}
+	s := &Session{id: id, dialect: dialect, push: push, log: log, calls: map[jsonrpc.ID]*Call{}, asked: map[string]*request{}}
 	s.ctx, s.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	s.base = newBase(s, server)
 	return s
@@ -114,18 +115,37 @@ func (s *Session) Listening() bool {
 // Context ends with the session.
 func (s *Session) Context() context.Context { return s.ctx }
 
-// Receive takes a message from the client. Messages that a request leads to go to its outlet. The error says why the
-// answer to a request of this server could not be taken; the client may send it again.
-func (s *Session) Receive(m rpc.Message, header http.Header, to Outlet) error {
+// Receive takes a message from the client. Messages that a request leads to go to its outlet. For the answer to a request
+// of this server it returns when the answer has been taken.
+func (s *Session) Receive(m rpc.Message, header http.Header, to Outlet) {
 	switch {
 	case m.IsResponse():
-		return s.resolve(m)
+		s.resolve(m)
 	case m.IsNotification():
 		s.notice(m, header)
 	default:
-		s.open(&Call{Method: m.Method, Params: m.Params, Header: header, Session: s, id: m.ID, outlet: to})
+		s.open(&Call{Method: m.Method, Params: m.Params, Header: header, Session: s, id: m.ID, sdkID: sdkID(m.ID), outlet: to})
 	}
-	return nil
+}
+
+// ReceiveLater is Receive for a reader that others wait behind.
+func (s *Session) ReceiveLater(m rpc.Message, to Outlet) {
+	if s.begin() {
+		go func() {
+			defer s.running.Done()
+			s.Receive(m, nil, to)
+		}()
+	}
+}
+
+// begin counts something that has to end before the session has drained.
+func (s *Session) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closing {
+		s.running.Add(1)
+	}
+	return !s.closing
 }
 
 // open begins a call.
@@ -149,15 +169,19 @@ func (s *Session) register(c *Call) *rpc.Error {
 	if s.closing {
 		return errEnded
 	}
-	if _, open := s.calls[string(c.id)]; open {
-		return rpc.Errorf(rpc.CodeInvalidRequest, "id %s is that of a request which is still open: use each ID once", rpc.Clip(string(c.id)))
+	if _, open := s.calls[c.sdkID]; open {
+		return idIsOpen(c)
 	}
 	if len(s.calls) >= maxCalls {
 		return rpc.Errorf(rpc.CodeInternalError, "this session has %d open requests: wait until some are answered", maxCalls)
 	}
-	s.calls[string(c.id)] = c
+	s.calls[c.sdkID] = c
 	s.running.Add(1)
 	return nil
+}
+
+func idIsOpen(c *Call) *rpc.Error {
+	return rpc.Errorf(rpc.CodeInvalidRequest, "id %s is that of a request which is still open: use each ID once", rpc.Clip(string(c.id)))
 }
 
 func (s *Session) serve(c *Call) (result []byte, rpcErr *rpc.Error) {
@@ -183,7 +207,7 @@ func (s *Session) notice(m rpc.Message, header http.Header) {
 		return
 	}
 	s.mu.Lock()
-	c, open := s.calls[string(params.RequestID)]
+	c, open := s.calls[sdkID(params.RequestID)]
 	s.mu.Unlock()
 	if open {
 		c.cancel(ErrCancelled)
@@ -191,15 +215,15 @@ func (s *Session) notice(m rpc.Message, header http.Header) {
 	}
 }
 
-// resolve takes the answer to a request of this server. An answer that cannot be taken now is waited for further.
-func (s *Session) resolve(m rpc.Message) error {
+// resolve takes the answer to a request of this server.
+func (s *Session) resolve(m rpc.Message) {
 	id := string(m.ID)
 	s.mu.Lock()
 	waiting, ok := s.asked[id]
 	delete(s.asked, id)
 	s.mu.Unlock()
 	if !ok {
-		return nil
+		return
 	}
 	var refusal *rpc.Error
 	if m.Error != nil {
@@ -208,17 +232,11 @@ func (s *Session) resolve(m rpc.Message) error {
 			refusal = rpc.Errorf(rpc.CodeInternalError, "the client's error cannot be read")
 		}
 	}
-	err := waiting.take(m.Result, refusal)
-	if err != nil {
-		s.mu.Lock()
-		s.asked[id] = waiting
-		s.mu.Unlock()
-	}
-	return err
+	waiting.take(m.Result, refusal)
 }
 
 // ask sends the client a request. take gets the answer, whenever it comes, unless it is withdrawn.
-func (s *Session) ask(to Outlet, method string, params []byte, take func(jsontext.Value, *rpc.Error) error) (id string, err error) {
+func (s *Session) ask(to Outlet, method string, params []byte, take func(jsontext.Value, *rpc.Error)) (id string, err error) {
 	s.mu.Lock()
 	if len(s.asked) >= maxAsked {
 		s.mu.Unlock()
@@ -251,11 +269,11 @@ func (s *Session) withdraw(id, reason string) {
 }
 
 // Ask is [Call.Ask] for what belongs to no call.
-func (s *Session) Ask(method string, params []byte, take func(jsontext.Value, *rpc.Error) error) (withdraw func(reason string), err error) {
+func (s *Session) Ask(method string, params []byte, take func(jsontext.Value, *rpc.Error)) (withdraw func(reason string), err error) {
 	return s.askBy(s.push, method, params, take)
 }
 
-func (s *Session) askBy(to Outlet, method string, params []byte, take func(jsontext.Value, *rpc.Error) error) (withdraw func(reason string), err error) {
+func (s *Session) askBy(to Outlet, method string, params []byte, take func(jsontext.Value, *rpc.Error)) (withdraw func(reason string), err error) {
 	id, err := s.ask(to, method, params, take)
 	if err != nil {
 		return nil, err
@@ -291,8 +309,11 @@ type Call struct {
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	id     jsontext.Value
+	id     jsontext.Value // as the client wrote it
+	sdkID  jsonrpc.ID     // the same for all spellings of an ID
 	outlet Outlet
+	// answered is done with the first answer.
+	answered sync.Once
 }
 
 // DecodeParams reads the call's params.
@@ -305,7 +326,7 @@ func (c *Call) Notify(method string, params any) { c.Session.notify(c.outlet, me
 
 // Ask sends the client a request that belongs to the call. take gets the answer, even if it comes after the call has been
 // answered. Withdraw tells the client that it need not answer any more.
-func (c *Call) Ask(method string, params []byte, take func(jsontext.Value, *rpc.Error) error) (withdraw func(reason string), err error) {
+func (c *Call) Ask(method string, params []byte, take func(jsontext.Value, *rpc.Error)) (withdraw func(reason string), err error) {
 	return c.Session.askBy(c.outlet, method, params, take)
 }
 
@@ -317,12 +338,16 @@ func (c *Call) EndIfUnread() {
 	}
 }
 
-// answer sends the result or the error, and nothing if the client cancelled the call.
+// answer sends the result or the error, and nothing if the client cancelled the call. The first answer counts.
 func (c *Call) answer(result []byte, err *rpc.Error) {
+	c.answered.Do(func() { c.finish(result, err) })
+}
+
+func (c *Call) finish(result []byte, err *rpc.Error) {
 	cause := context.Cause(c.ctx)
 	s := c.Session
 	s.mu.Lock()
-	delete(s.calls, string(c.id))
+	delete(s.calls, c.sdkID)
 	if c.Method == "initialize" && err == nil {
 		s.initialized = true
 	}

@@ -38,7 +38,7 @@ type stream struct {
 	reader int
 	reads  bool
 	retry  *time.Duration
-	unread func()
+	unread []func()
 	timer  *time.Timer
 	// onEnd is told when nothing more will come.
 	onEnd func(*stream)
@@ -113,7 +113,31 @@ func (s *stream) hangUp(retry time.Duration) {
 func (s *stream) onUnread(call func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unread = call
+	s.unread = append(s.unread, call)
+	s.watchReader()
+}
+
+// watchReader starts to wait for a reader if there is none and that matters. The caller holds mu.
+func (s *stream) watchReader() {
+	if s.reads || len(s.unread) == 0 || s.endedLocked() {
+		return
+	}
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	s.timer = time.AfterFunc(unreadGrace, s.goneUnread)
+}
+
+func (s *stream) goneUnread() {
+	s.mu.Lock()
+	calls := s.unread
+	if s.reads {
+		calls = nil
+	}
+	s.mu.Unlock()
+	for _, call := range calls {
+		call()
+	}
 }
 
 // endedLocked reports whether nothing more will come. The caller holds mu.
@@ -151,6 +175,9 @@ const fromUnsent = -1
 func (s *stream) serve(ctx context.Context, w *sse.Writer, from int) {
 	me, from := s.take(from)
 	defer s.leave(me)
+	if !w.Started() && w.Comment() != nil { // so that the client has the headers
+		return
+	}
 	alive := time.NewTicker(sse.KeepAlive)
 	defer alive.Stop()
 	for {
@@ -205,9 +232,7 @@ func (s *stream) leave(me int) {
 		return
 	}
 	s.reads = false
-	if s.unread != nil && !s.endedLocked() {
-		s.timer = time.AfterFunc(unreadGrace, s.unread)
-	}
+	s.watchReader()
 }
 
 // isRead reports whether a connection has the stream.
