@@ -159,6 +159,7 @@ func TestANotificationIsNoAnswer(t *testing.T) {
 func chat(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	err := errors.Join(
 		r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: 1, Total: 2, Message: "half"}),
+		//nolint:staticcheck // SEP-2577 deprecates logging, and the revisions with sessions have it
 		r.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "info", Data: "so far"}))
 	if err != nil {
 		return nil, err

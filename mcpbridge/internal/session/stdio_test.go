@@ -100,7 +100,8 @@ func TestReadLinesTellsWhyTheReaderFailed(t *testing.T) {
 
 func TestReadLinesStopsWhenToldSo(t *testing.T) {
 	in := strings.NewReader("a\nb\nc\n")
-	for line := range session.ReadLines(in, 10) {
+	for line, err := range session.ReadLines(in, 10) {
+		require.NoError(t, err)
 		assert.Equal(t, "a", string(line))
 		break
 	}
