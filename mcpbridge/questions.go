@@ -28,9 +28,8 @@ const (
 	maxPut = 3
 	// maxUnusable is how many unusable answers a question takes.
 	maxUnusable = 3
-	// answerPatience is how long an answer bears with a Temporal that is away, answerPause how long it waits in between.
+	// answerPatience is how long an answer bears with a Temporal that is away.
 	answerPatience = time.Minute
-	answerPause    = 500 * time.Millisecond
 )
 
 // questions are those of a session's tasks that its client has seen or been asked, and not yet answered. However many
@@ -237,17 +236,9 @@ func (k carrier) unanswered(id questionID, reason *rpc.Error) {
 func (k carrier) pass(id questionID, answer jsontext.Value) error {
 	ctx, cancel := context.WithTimeout(context.Background(), answerPatience)
 	defer cancel()
-	for {
-		err := k.service.Answer(ctx, k.owner, id.taskID, map[string]stdjson.RawMessage{id.key: stdjson.RawMessage(answer)})
-		if !errors.Is(err, tasks.ErrUnavailable) {
-			return err
-		}
-		select {
-		case <-time.After(answerPause):
-		case <-ctx.Done():
-			return err
-		}
-	}
+	return patiently(ctx, func() error {
+		return k.service.Answer(ctx, k.owner, id.taskID, map[string]stdjson.RawMessage{id.key: stdjson.RawMessage(answer)})
+	})
 }
 
 // remark is a form that says what was wrong with the last answer to it.

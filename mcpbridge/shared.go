@@ -51,7 +51,8 @@ func (s *shared) start(ctx context.Context, owner string, start tasks.Start, arg
 func (s *shared) abandon(ctx context.Context, owner, taskID string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTimeout)
 	defer cancel()
-	if err := s.service.Cancel(ctx, owner, taskID); err != nil && !errors.Is(err, tasks.ErrNotFound) {
+	err := patiently(ctx, func() error { return s.service.Cancel(ctx, owner, taskID) })
+	if err != nil && !errors.Is(err, tasks.ErrNotFound) {
 		// It goes on then; its execution timeout is what ends it.
 		s.log.Warn("workflow of an abandoned call not cancelled", "task", taskID, "error", err)
 	}
@@ -59,6 +60,22 @@ func (s *shared) abandon(ctx context.Context, owner, taskID string) {
 
 // abandonTimeout is how long cancelling an abandoned workflow may take. Nobody waits for it.
 const abandonTimeout = time.Minute
+
+// patiently does something that a Temporal which is away for a while shall not keep from being done.
+func patiently(ctx context.Context, do func() error) error {
+	const pause = 500 * time.Millisecond
+	for {
+		err := do()
+		if !errors.Is(err, tasks.ErrUnavailable) {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
 
 // refusal is the result that tells the caller of a tool what is wrong with the call; nil if the error is about
 // something else.

@@ -21,6 +21,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"taskbridge/internal/testenv"
@@ -102,10 +103,24 @@ var stateKey = []byte("a key of 32 bytes, known to all.")
 func newWaiting(t *testing.T, capabilities string) waiting {
 	t.Helper()
 	temporal := testenv.Client(t)
-	newWorker(t, temporal, Steps, Paint, Ask, AskTwo, AskOnce, Echo)
+	newPatientWorker(t, temporal, Steps, Paint, Ask, AskTwo, AskOnce, Echo)
 	w := waiting{newFront(t, temporal, mcpbridge.Options{StateKey: stateKey}, waitingTools(t)...), temporal, t.Name()}
 	w.capabilities = capabilities
 	return w
+}
+
+// newPatientWorker is a worker that does not take a busy machine for a workflow that never yields, as the SDK does after
+// a second.
+func newPatientWorker(t testing.TB, temporal client.Client, run ...any) {
+	t.Helper()
+	options := workflows.WorkerOptions()
+	options.DeadlockDetectionTimeout = time.Minute
+	w := worker.New(temporal, t.Name(), options)
+	for _, workflow := range run {
+		w.RegisterWorkflow(workflow)
+	}
+	require.NoError(t, w.Start())
+	t.Cleanup(w.Stop)
 }
 
 // waitingTools are workflows that clients without tasks wait for or, by the tools whose names begin with "long_", for a

@@ -164,7 +164,7 @@ func (t *Task) acceptAll(ctx workflow.Context) {
 // accept keeps the first answer to each issued key and ignores everything else.
 func (t *Task) accept(ctx workflow.Context, input signals.Input) {
 	for _, q := range t.questions {
-		if answer, ok := input.Responses[q.Key]; ok && q.Answer == nil && answer != nil && string(answer) != "null" {
+		if answer, ok := input.Responses[q.Key]; ok && q.Answer == nil && answer != nil {
 			q.Answer = answer
 		}
 	}

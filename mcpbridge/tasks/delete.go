@@ -75,6 +75,8 @@ func (s *Service) pastRuns(ctx context.Context, workflow, newest string) (runs [
 }
 
 func (s *Service) deleteRun(ctx context.Context, workflow, runID string) error {
+	ctx, cancel := unbroken(ctx)
+	defer cancel()
 	_, err := s.temporal.WorkflowService().DeleteWorkflowExecution(ctx, &workflowservice.DeleteWorkflowExecutionRequest{
 		Namespace:         s.namespace,
 		WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: workflow, RunId: runID},

@@ -23,6 +23,8 @@ const (
 	// Between two attempts to reach Temporal.
 	firstPause   = 50 * time.Millisecond
 	longestPause = 5 * time.Second
+	// readTime is how long the reads at the begin of a long-poll take at most, in which it is not broken off; see unbroken.
+	readTime = 500 * time.Millisecond
 	// pollTimeout is longer than the server lets a history long-poll wait.
 	pollTimeout = 65 * time.Second
 )
@@ -93,7 +95,6 @@ type follower struct {
 	runID string
 	news  chan int64
 	stop  context.CancelFunc
-	done  sync.WaitGroup
 }
 
 // next waits until there may be something new about a task and reads it.
@@ -155,13 +156,12 @@ func (f *follower) read(ctx context.Context) (*Task, error) {
 func (f *follower) watch(ctx context.Context, runID string) {
 	ctx, f.stop = context.WithCancel(ctx)
 	f.runID, f.news = runID, make(chan int64, 1)
-	f.done.Go(func() { f.service.watch(ctx, workflowID(f.owner, f.id), runID, f.news) })
+	go f.service.watch(ctx, workflowID(f.owner, f.id), runID, f.news)
 }
 
 func (f *follower) unwatch() {
 	if f.stop != nil {
 		f.stop()
-		f.done.Wait()
 	}
 }
 
@@ -199,9 +199,14 @@ func (s *Service) watch(ctx context.Context, workflow, runID string, news chan i
 }
 
 func (s *Service) history(ctx context.Context, request *workflowservice.GetWorkflowExecutionHistoryRequest) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	begin := time.Now()
+	polling, cancel := context.WithTimeout(context.WithoutCancel(ctx), pollTimeout)
 	defer cancel()
-	page, err := s.temporal.WorkflowService().GetWorkflowExecutionHistory(ctx, request)
+	defer context.AfterFunc(ctx, func() {
+		time.Sleep(readTime - time.Since(begin))
+		cancel()
+	})()
+	page, err := s.temporal.WorkflowService().GetWorkflowExecutionHistory(polling, request)
 	return page, unavailable(err)
 }
 

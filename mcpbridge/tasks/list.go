@@ -16,7 +16,6 @@ import (
 )
 
 const (
-	listTimeout = 10 * time.Second
 	// emptyPages is how many pages of tasks that have expired are read for one.
 	emptyPages = 3
 	// listReaders is how many tasks of a list are read at once.
@@ -85,7 +84,7 @@ func (s *Service) listed(ctx context.Context, owner string, page []byte, size in
 }
 
 func (s *Service) visibility(ctx context.Context, query string, page []byte, size int) (*workflowservice.ListWorkflowExecutionsResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	ctx, cancel := unbroken(ctx)
 	defer cancel()
 	answer, err := s.temporal.WorkflowService().ListWorkflowExecutions(ctx, &workflowservice.ListWorkflowExecutionsRequest{
 		Namespace:     s.namespace,

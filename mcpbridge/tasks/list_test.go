@@ -104,9 +104,16 @@ func TestListSkipsEmptyPages(t *testing.T) {
 	}
 	lister := newService(t, temporal)
 	require.Eventually(t, func() bool {
-		page, _, err := lister.List(t.Context(), owner, nil, 1)
+		page, _, err := lister.List(t.Context(), owner, nil, 2)
 		return assert.NoError(t, err) && len(page) == 1 && page[0].ID == kept
 	}, soon, 100*time.Millisecond)
+	none, next, err := lister.List(t.Context(), owner, nil, 1)
+	require.NoError(t, err)
+	assert.Empty(t, none, "it does not go on for ever")
+	page, _, err := lister.List(t.Context(), owner, next, 1)
+	require.NoError(t, err)
+	require.Len(t, page, 1)
+	assert.Equal(t, kept, page[0].ID)
 }
 
 func TestListHasATaskOfSeveralRunsOnce(t *testing.T) {

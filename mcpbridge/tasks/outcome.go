@@ -55,6 +55,8 @@ func (s *Service) outcome(ctx context.Context, task *Task, workflow string, meta
 
 // closeEvent is the event that closed a run, nil if Temporal has lost it.
 func (s *Service) closeEvent(ctx context.Context, workflow, runID string) (*historypb.HistoryEvent, error) {
+	ctx, cancel := unbroken(ctx)
+	defer cancel()
 	events := s.temporal.GetWorkflowHistory(ctx, workflow, runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
 	if !events.HasNext() {
 		return nil, nil

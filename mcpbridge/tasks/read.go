@@ -18,7 +18,14 @@ import (
 	"taskbridge/signals"
 )
 
-const describeTimeout = 10 * time.Second
+// callTimeout bounds a call to Temporal that is not a long-poll.
+const callTimeout = 10 * time.Second
+
+// unbroken is a context for such a call, which is not broken off when its caller goes away: it is short, and a Temporal on
+// SQLite, such as the dev server, may not recover from a query that is interrupted.
+func unbroken(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+}
 
 // read builds a task from one describe call and, if its workflow has closed, from the event that closed it.
 func (s *Service) read(ctx context.Context, workflow, id string) (*Task, error) {
@@ -56,7 +63,7 @@ func (s *Service) read(ctx context.Context, workflow, id string) (*Task, error) 
 // of a live task, so it goes without the compression that the SDK asks for by default: that costs both ends more than it
 // saves on messages this small.
 func (s *Service) describe(ctx context.Context, workflow string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
+	ctx, cancel := unbroken(ctx)
 	defer cancel()
 	description, err := s.temporal.WorkflowService().DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
 		Namespace: s.namespace,

@@ -289,6 +289,8 @@ func (s *Service) Answer(ctx context.Context, owner, id string, responses map[st
 		return err
 	}
 	workflow := workflowID(owner, id)
+	ctx, cancel := unbroken(ctx)
+	defer cancel()
 	err = s.temporal.SignalWorkflow(ctx, workflow, "", signals.InputSignal, signals.Input{Responses: answers})
 	var gone *serviceerror.NotFound
 	if errors.As(err, &gone) { // it was there a moment ago: closed by now, so nothing is open any more
@@ -330,6 +332,8 @@ func (s *Service) Cancel(ctx context.Context, owner, id string) error {
 		return nil
 	}
 	workflow := workflowID(owner, id)
+	ctx, stop := unbroken(ctx)
+	defer stop()
 	if task.cancel == string(catalog.CancelTerminate) {
 		err = s.temporal.TerminateWorkflow(ctx, workflow, "", cancelReason)
 	} else {
