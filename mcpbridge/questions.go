@@ -24,6 +24,8 @@ const (
 	// patientSightings is how often a client may see that a task waits for input before it is asked without having called
 	// tasks/result, as it should have the first time.
 	patientSightings = 3
+	// maxSettled is how many questions that are over are remembered.
+	maxSettled = 256
 	// maxPut is how often a question may have been put to the client and still be answered each time.
 	maxPut = 3
 	// maxUnusable is how many unusable answers a question takes.
@@ -38,12 +40,15 @@ const (
 type questions struct {
 	mu   sync.Mutex
 	byID map[questionID]*question
+	// settled are the last that are over: a call may still hold an older state of the task, in which one is open.
+	settled []questionID
 }
 
 type questionID struct{ taskID, key string }
 
 // question is one question of a task.
 type question struct {
+	since     time.Time // of the newest state of the task that was seen with it
 	sightings int
 	carrier   *carrier  // put it to the client last; nil if none has
 	heirs     []carrier // would if that were gone
@@ -86,15 +91,17 @@ func (q *questions) forget(id questionID, reason string) {
 	delete(q.byID, id)
 }
 
-// settle withdraws what a task does not ask any more.
+// settle withdraws what a task does not ask any more. States that are older than a question say nothing of it.
 func (q *questions) settle(task *tasks.Task) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for id := range q.byID {
-		if _, open := task.InputRequests[id.key]; id.taskID == task.ID && !open {
+	for id, question := range q.byID {
+		if _, open := task.InputRequests[id.key]; id.taskID == task.ID && !open && !task.UpdatedAt.Before(question.since) {
 			q.forget(id, "the question has been settled")
+			q.settled = append(q.settled, id)
 		}
 	}
+	q.settled = q.settled[max(0, len(q.settled)-maxSettled):]
 }
 
 // ask puts a task's open questions to the client. Answers go to the task whenever they come.
@@ -102,13 +109,19 @@ func (k carrier) ask(task *tasks.Task) {
 	k.questions.mu.Lock()
 	defer k.questions.mu.Unlock()
 	for _, key := range slices.Sorted(maps.Keys(task.InputRequests)) {
-		k.offer(questionID{task.ID, key}, task.InputRequests[key])
+		k.offer(questionID{task.ID, key}, task)
 	}
 }
 
-// offer puts a question to the client unless another carrier does. The caller holds questions.mu.
-func (k carrier) offer(id questionID, request signals.InputRequest) {
-	q := k.questions.of(id)
+// offer puts a question to the client unless another carrier does, or it is over. The caller holds questions.mu.
+func (k carrier) offer(id questionID, task *tasks.Task) {
+	if slices.Contains(k.questions.settled, id) {
+		return
+	}
+	q, request := k.questions.of(id), task.InputRequests[id.key]
+	if task.UpdatedAt.After(q.since) {
+		q.since = task.UpdatedAt
+	}
 	switch {
 	case q.answered:
 	case q.carrier == nil || q.carrier.isGone():
@@ -182,7 +195,7 @@ func (c *conversation) sighted(s *session.Session, task *tasks.Task) {
 		id := questionID{task.ID, key}
 		q := c.questions.of(id)
 		if q.sightings++; q.sightings >= patientSightings {
-			k.offer(id, task.InputRequests[key])
+			k.offer(id, task)
 		}
 	}
 }
