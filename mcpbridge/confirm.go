@@ -35,6 +35,7 @@ type callState struct {
 	Tool      string    `json:"tool"`
 	Arguments []byte    `json:"arguments"` // digest
 	Expires   time.Time `json:"expires"`
+	Told      told      `json:"told,omitzero"` // of the task's progress
 }
 
 // newState is the state of a call.
@@ -92,12 +93,15 @@ func (d *modern) confirmRound(question map[string]signals.InputRequest, state *c
 }
 
 // askMidway ends a round with what the running workflow asks. The retry goes on where this round ends.
-func (d *modern) askMidway(r *request, task *tasks.Task) ([]byte, *rpc.Error) {
+func (d *modern) askMidway(r *request, task *tasks.Task, progress *progress) ([]byte, *rpc.Error) {
 	state, rpcErr := newState(r, task.ID, runningLifetime)
 	if rpcErr != nil {
 		return nil, rpcErr
 	}
 	state.Running = true
+	if progress != nil {
+		state.Told = progress.told
+	}
 	return d.encodeQuestions(task.InputRequests, state)
 }
 

@@ -226,11 +226,11 @@ func (d *modern) untilEnd(r *request, tool *catalog.Tool, taskID string) *waiter
 
 // waiter waits for a task's result as long as the call lasts.
 func (d *modern) waiter(r *request, taskID string) *waiter {
+	progress := newProgress(r.params.Meta.ProgressToken, r.notify, nil)
 	return &waiter{
-		shared: d.shared, owner: r.owner, taskID: taskID, client: r.client(),
-		progress: newProgress(r.params.Meta.ProgressToken, r.notify, nil),
+		shared: d.shared, owner: r.owner, taskID: taskID, client: r.client(), progress: progress,
 		ask: func(_ context.Context, task *tasks.Task, _ func(*rpc.Error)) ([]byte, *rpc.Error) {
-			return d.askMidway(r, task)
+			return d.askMidway(r, task, progress)
 		},
 		unable:   func(task *tasks.Task, _ string) ([]byte, *rpc.Error) { return d.encodeResult(handedOver(task)) },
 		result:   func(task *tasks.Task) ([]byte, *rpc.Error) { return outcome(task, d.encodeResult) },
@@ -249,6 +249,9 @@ func (d *modern) resume(ctx context.Context, r *request, state *callState, w *wa
 	}
 	if err := d.service.Answer(ctx, r.owner, state.TaskID, responses); err != nil {
 		return nil, taskError(r.method, err)
+	}
+	if w.progress != nil {
+		w.progress.told = state.Told
 	}
 	return w.run(ctx)
 }

@@ -13,10 +13,15 @@ type progress struct {
 	notify func(method string, params any)
 	meta   map[string]any // of each notification
 
-	told    signals.Progress
-	message string
-	said    int // messages since the last step
-	begun   bool
+	told
+}
+
+// told is what a client has been told last. It goes along when a call takes another round.
+type told struct {
+	Steps   signals.Progress `json:"steps,omitzero"`
+	Message string           `json:"message,omitzero"`
+	Said    int              `json:"said,omitzero"` // messages since the last step
+	Begun   bool             `json:"begun,omitzero"`
 }
 
 // newProgress is nil without a token.
@@ -37,19 +42,19 @@ func (p *progress) report(task *tasks.Task) {
 	if task.Progress != nil {
 		now = *task.Progress
 	}
-	now.Done = max(now.Done, p.told.Done)
-	if p.begun && now == p.told && task.StatusMessage == p.message || now == (signals.Progress{}) && task.StatusMessage == "" {
+	now.Done = max(now.Done, p.Steps.Done)
+	if p.Begun && now == p.Steps && task.StatusMessage == p.Message || now == (signals.Progress{}) && task.StatusMessage == "" {
 		return
 	}
-	if p.said++; !p.begun || now.Done > p.told.Done {
-		p.said = 0
+	if p.Said++; !p.Begun || now.Done > p.Steps.Done {
+		p.Said = 0
 	}
-	p.told, p.message, p.begun = now, task.StatusMessage, true
+	p.Steps, p.Message, p.Begun = now, task.StatusMessage, true
 	p.notify("notifications/progress", struct {
 		Token    jsontext.Value `json:"progressToken"`
 		Progress float64        `json:"progress"`
 		Total    float64        `json:"total,omitzero"`
 		Message  string         `json:"message,omitzero"`
 		Meta     map[string]any `json:"_meta,omitzero"`
-	}{p.token, now.Done + float64(p.said)/float64(p.said+1), now.Total, p.message, p.meta})
+	}{p.token, now.Done + float64(p.Said)/float64(p.Said+1), now.Total, p.Message, p.meta})
 }
