@@ -19,8 +19,8 @@ type event struct {
 	Message         string
 }
 
-// assertReleaseEvents asserts what is told during a call of the tool release: progress, one question and progress. What
-// comes after the question is that of another request in the modern era, where an answer is sent with a new call.
+// assertReleaseEvents asserts what is told during a call of the tool release: progress, one question and progress, which
+// rises over all of it. In the modern era the question ends a request, and clients may drop what came right before it.
 func assertReleaseEvents(t testing.TB, version string, events []event) {
 	t.Helper()
 	questions, asking := 0, false
@@ -29,9 +29,6 @@ func assertReleaseEvents(t testing.TB, version string, events []event) {
 		if e.Question != "" {
 			assert.Equal(t, "Publish where?", e.Question)
 			questions++
-			if version == modernEra {
-				last = -1
-			}
 			continue
 		}
 		assert.Equal(t, 3.0, e.Total, "steps")
@@ -45,7 +42,7 @@ func assertReleaseEvents(t testing.TB, version string, events []event) {
 		}
 	}
 	assert.Equal(t, 1, questions)
-	assert.True(t, asking, "progress of the step that asks: %+v", events)
+	assert.True(t, asking || version == modernEra, "progress of the step that asks: %+v", events)
 }
 
 func assertReleased(t testing.TB, got result) {
