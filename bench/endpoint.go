@@ -1,25 +1,33 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
-
-	"github.com/labstack/echo/v4"
+	"strings"
 )
 
-// endpoint is an HTTP endpoint and the client that loads it.
+// endpoint is an HTTP endpoint and what loads it.
 type endpoint struct {
-	url    string
-	client *http.Client
+	url   string
+	wires chan wire // that are not in use
 }
 
-func newEndpoint(url string) endpoint {
-	return endpoint{url, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}}}
+// wire is a connection on which one request follows the other. It takes a fraction of what an http.Client does, which would
+// otherwise be much of what is measured.
+type wire struct {
+	net.Conn
+	*bufio.Reader
 }
+
+func newEndpoint(url string) endpoint { return endpoint{url, make(chan wire, clients)} }
 
 // answer is what the measures need of a response.
 type answer struct {
@@ -45,28 +53,64 @@ func (e endpoint) rawGet(ctx context.Context, id string) ([]byte, error) {
 	return e.post(ctx, "tasks/get", id, fmt.Sprintf(`"taskId":%q`, id))
 }
 
+// post sends a request and returns the body of the response.
 func (e endpoint) post(ctx context.Context, method, name, params string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, bytes.NewReader(fmt.Appendf(nil, envelope, method, params)))
+	response, w, err := e.send(ctx, method, name, params)
 	if err != nil {
 		return nil, err
 	}
-	request.Header = http.Header{
-		"Content-Type":         {"application/json"},
-		"Accept":               {"application/json, text/event-stream"},
-		"Mcp-Protocol-Version": {"2026-07-28"},
-		"Mcp-Method":           {method},
-		"Mcp-Name":             {name},
-	}
-	response, err := e.client.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s %s: %s: %s", method, name, response.Status, body)
+	if err != nil {
+		_ = w.Close()
+		return nil, err
 	}
-	return body, err
+	select {
+	case e.wires <- w:
+	default:
+		_ = w.Close()
+	}
+	return body, nil
+}
+
+const request = "POST /mcp HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n" +
+	"Mcp-Protocol-Version: 2026-07-28\r\nMcp-Method: %s\r\n%sContent-Length: %d\r\n\r\n%s"
+
+// send sends a request and returns the response, if that is good, and the wire on which it comes.
+func (e endpoint) send(ctx context.Context, method, name, params string) (*http.Response, wire, error) {
+	w, err := e.wire(ctx)
+	if err != nil {
+		return nil, wire{}, err
+	}
+	body := fmt.Appendf(nil, envelope, method, params)
+	if name != "" {
+		name = "Mcp-Name: " + name + "\r\n"
+	}
+	if _, err = w.Write(fmt.Appendf(nil, request, e.host(), method, name, len(body), body)); err == nil {
+		var response *http.Response
+		if response, err = http.ReadResponse(w.Reader, nil); err == nil && response.StatusCode == http.StatusOK {
+			return response, w, nil
+		} else if err == nil {
+			said, _ := io.ReadAll(response.Body)
+			err = fmt.Errorf("%s %s: %s: %s", method, name, response.Status, said)
+		}
+	}
+	_ = w.Close()
+	return nil, wire{}, err
+}
+
+func (e endpoint) host() string {
+	return strings.TrimSuffix(strings.TrimPrefix(e.url, "http://"), "/mcp")
+}
+
+// wire is one that is not in use, or a new one.
+func (e endpoint) wire(ctx context.Context) (wire, error) {
+	select {
+	case w := <-e.wires:
+		return w, nil
+	default:
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", e.host())
+	return wire{conn, bufio.NewReader(conn)}, err
 }
 
 func decode(raw []byte, err error) (answer, error) {
@@ -83,23 +127,93 @@ func decode(raw []byte, err error) (answer, error) {
 	return a, nil
 }
 
-// bareHandler decodes the envelope as any JSON-RPC server must and answers a fixed body: what is left of a read when
-// there is nothing to read.
-func bareHandler(body []byte) http.Handler {
-	e := echo.New()
-	e.POST("/mcp", func(c echo.Context) error {
+// usage is what the process behind the endpoint has used.
+func (e endpoint) usage(ctx context.Context) (used usage, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(e.url, "/mcp")+"/usage", nil)
+	if err != nil {
+		return usage{}, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return usage{}, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	return used, json.NewDecoder(response.Body).Decode(&used)
+}
+
+// update answers a question of a task.
+func (e endpoint) update(ctx context.Context, id, key string) error {
+	_, err := decode(e.post(ctx, "tasks/update", id, fmt.Sprintf(`"taskId":%q,"inputResponses":{%q:{"action":"accept","content":{}}}`, id, key)))
+	return err
+}
+
+// subscription is an open stream of what becomes of tasks.
+type subscription struct {
+	wire  io.Closer
+	lines *bufio.Scanner
+}
+
+// maxEvent is how large an event of a subscription can be.
+const maxEvent = 4 << 20
+
+// listen subscribes to tasks.
+func (e endpoint) listen(ctx context.Context, ids ...string) (*subscription, error) {
+	encoded, err := json.Marshal(ids)
+	if err != nil {
+		return nil, err
+	}
+	response, w, err := e.send(ctx, "subscriptions/listen", "", fmt.Sprintf(`"notifications":{"taskIds":%s}`, encoded))
+	if err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, func() { _ = w.Close() })
+	lines := bufio.NewScanner(response.Body)
+	lines.Buffer(nil, maxEvent)
+	return &subscription{w, lines}, nil
+}
+
+func (s *subscription) close() { _ = s.wire.Close() }
+
+// change is a state of a task.
+type change struct {
+	TaskID        string
+	Status        string
+	InputRequests map[string]json.RawMessage
+}
+
+func (c change) ended() bool { return c.Status == "completed" }
+
+// next is the next state of a task.
+func (s *subscription) next() (change, error) {
+	for s.lines.Scan() {
+		data, found := bytes.CutPrefix(s.lines.Bytes(), []byte("data: "))
+		if !found {
+			continue
+		}
 		var message struct {
-			JSONRPC string          `json:"jsonrpc"`
-			ID      json.RawMessage `json:"id"`
-			Method  string          `json:"method"`
-			Params  struct {
-				TaskID string `json:"taskId"`
-			} `json:"params"`
+			Method string
+			Params change
+			Error  *struct{ Message string }
 		}
-		if err := json.NewDecoder(c.Request().Body).Decode(&message); err != nil {
-			return echo.NewHTTPError(http.StatusBadRequest)
+		if err := json.Unmarshal(data, &message); err != nil {
+			return change{}, err
 		}
-		return c.JSONBlob(http.StatusOK, body)
-	})
-	return e
+		switch {
+		case message.Error != nil:
+			return change{}, errors.New(message.Error.Message)
+		case message.Method == "notifications/tasks":
+			return message.Params, nil
+		}
+	}
+	return change{}, cmp.Or(s.lines.Err(), io.EOF)
+}
+
+// until is the next state that is wanted.
+func (s *subscription) until(wanted func(change) bool) (change, error) {
+	for {
+		state, err := s.next()
+		if err != nil || wanted(state) {
+			return state, err
+		}
+	}
 }

@@ -1,45 +1,59 @@
 // Command bench measures the hot paths of the front end against what they are made of, in one run on one machine: raw
 // Temporal calls and a bare Echo handler. Only the ratios mean something; the raw numbers stand beside them.
+//
+// The front end and the bare handler are processes of their own, so that what they use can be told from what the load takes.
+// The worker runs in this one.
 package main
 
 import (
 	"context"
 	"flag"
 	"fmt"
-	"log/slog"
-	"net"
-	"net/http"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
-
-	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/log"
-	"go.temporal.io/sdk/worker"
-	"go.temporal.io/sdk/workflow"
-
-	"taskbridge/internal/devserver"
-	"taskbridge/mcpbridge"
-	"taskbridge/mcpbridge/catalog"
-	"taskbridge/workflows"
 )
 
-const taskQueue = "bench"
+// effort says how long the measures take.
+type effort struct {
+	window time.Duration // of a throughput measure, which has three on either side
+	calls  int           // of a latency measure
+	parked int           // tasks that are listened to at once
+	storm  int           // tasks that end while somebody subscribes
+	only   string        // the measures to take, with commas between; "" for all
+}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	window := flag.Duration("window", 2*time.Second, "how long one window of a throughput measure is; each has three on either side")
-	calls := flag.Int("calls", 200, "calls of a latency measure")
+	var (
+		e    effort
+		role = flag.String("role", "", "what this process is for another of its kind: front or bare")
+		args part
+	)
+	flag.DurationVar(&e.window, "window", 2*time.Second, "how long one window of a throughput measure is; each has three on either side")
+	flag.IntVar(&e.calls, "calls", 200, "calls of a latency measure")
+	flag.IntVar(&e.parked, "parked", 2000, "tasks that are listened to at once")
+	flag.IntVar(&e.storm, "storm", 1000, "tasks that end while somebody subscribes")
+	flag.StringVar(&e.only, "only", "", "take only these: create, creates, live, one, watched, closed, push, update, listened, storm; with commas between")
+	flag.StringVar(&args.temporal, "temporal", "", "of a front end: address of the Temporal server")
+	flag.StringVar(&args.body, "body", "", "of a bare handler: what it answers")
 	flag.Parse()
-	if err := run(ctx, *window, *calls); err != nil {
+	run := func(ctx context.Context) error { return measure(ctx, e) }
+	if *role != "" {
+		run = func(ctx context.Context) error { return args.serve(ctx, *role) }
+	}
+	if err := run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, window time.Duration, calls int) error {
+// measure prints the table, a row as soon as it is there on standard error, and all of them aligned at the end.
+func measure(ctx context.Context, e effort) error {
 	b, stop, err := newBed(ctx)
 	if err != nil {
 		return err
@@ -47,120 +61,32 @@ func run(ctx context.Context, window time.Duration, calls int) error {
 	defer stop()
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	_, _ = fmt.Fprintln(table, "measure\tours\tbaseline\tratio\ttarget\t")
-	for _, measure := range []func(context.Context) (row, error){
-		func(ctx context.Context) (row, error) { return b.create(ctx, calls) },
-		func(ctx context.Context) (row, error) { return b.live(ctx, window) },
-		func(ctx context.Context) (row, error) { return b.closed(ctx, window) },
+	for _, m := range []struct {
+		name string
+		take func(context.Context, effort) ([]row, error)
+	}{
+		{"create", b.createLatency}, {"creates", b.createRate},
+		{"live", b.live}, {"one", b.one}, {"watched", b.watched}, {"closed", b.closed},
+		{"push", b.push}, {"update", b.update}, {"listened", b.listened}, {"storm", b.storm},
 	} {
-		r, err := measure(ctx)
+		if e.only != "" && !slices.Contains(strings.Split(e.only, ","), m.name) {
+			continue
+		}
+		rows, err := m.take(ctx, e)
 		if err != nil {
 			return err
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%.2f\t%s\t\n", r.name, r.ours, r.baseline, r.ratio, r.target)
+		for _, r := range rows {
+			fmt.Fprintf(os.Stderr, "%s: %s, %s\n", r.name, r.ours, r.ratio)
+			_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t\n", r.name, r.ours, r.baseline, r.ratio, r.target)
+		}
 	}
 	return table.Flush()
 }
 
 // row is one line of the table.
 type row struct {
-	name, ours, baseline, target string
-	ratio                        float64
+	name, ours, baseline, ratio, target string
 }
 
-// bed is everything the measures run on.
-type bed struct {
-	temporal client.Client
-	mcp      endpoint
-	bare     endpoint
-	ids      []string // of live tasks
-	done     string   // of a closed task
-}
-
-// Park is a workflow that waits to be cancelled.
-func Park(ctx workflow.Context, in struct{}) (string, error) {
-	return "", workflow.Sleep(ctx, 24*time.Hour)
-}
-
-// Finish is a workflow that returns at once.
-func Finish(workflow.Context, struct{}) (string, error) { return "finished", nil }
-
-const liveTasks = 64
-
-// newBed starts a Temporal dev server, a worker, a front end and the bare handler, and makes the tasks to read.
-func newBed(ctx context.Context) (*bed, func(), error) {
-	server, err := devserver.Start(ctx, devserver.Options{NoUI: true, Log: os.Stderr})
-	if err != nil {
-		return nil, nil, err
-	}
-	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
-	temporal, err := client.DialContext(ctx, client.Options{HostPort: server.Address(), Logger: log.NewStructuredLogger(logger)})
-	if err != nil {
-		return nil, nil, err
-	}
-	w := worker.New(temporal, taskQueue, workflows.WorkerOptions())
-	w.RegisterWorkflow(Park)
-	w.RegisterWorkflow(Finish)
-	if err := w.Start(); err != nil {
-		return nil, nil, err
-	}
-	stop := func() {
-		w.Stop()
-		temporal.Close()
-		_ = server.Stop()
-	}
-	bridge, err := mcpbridge.New(mcpbridge.Options{Temporal: temporal, Logger: logger})
-	if err != nil {
-		return nil, stop, err
-	}
-	if err := mcpbridge.AddTool(bridge, catalog.Tool{Name: "park", TaskQueue: taskQueue}, Park); err != nil {
-		return nil, stop, err
-	}
-	if err := mcpbridge.AddTool(bridge, catalog.Tool{Name: "finish", TaskQueue: taskQueue}, Finish); err != nil {
-		return nil, stop, err
-	}
-	b := &bed{temporal: temporal}
-	if b.mcp, err = listen(bridge.Handler()); err != nil {
-		return nil, stop, err
-	}
-	return b, stop, b.makeTasks(ctx)
-}
-
-// listen serves a handler on a free loopback port for as long as the program runs.
-func listen(handler http.Handler) (endpoint, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return endpoint{}, err
-	}
-	go func() { _ = http.Serve(listener, handler) }()
-	return newEndpoint(fmt.Sprintf("http://%s/mcp", listener.Addr())), nil
-}
-
-// makeTasks makes live tasks and a closed one, and the bare handler that answers as many bytes as the closed one has.
-func (b *bed) makeTasks(ctx context.Context) error {
-	for range liveTasks {
-		id, err := b.start(ctx, "park")
-		if err != nil {
-			return err
-		}
-		b.ids = append(b.ids, id)
-	}
-	var err error
-	if b.done, err = b.start(ctx, "finish"); err != nil {
-		return err
-	}
-	for {
-		answer, err := b.mcp.get(ctx, b.done)
-		if err != nil {
-			return err
-		}
-		if answer.Result.Status == "completed" {
-			b.bare, err = listen(bareHandler(answer.raw))
-			return err
-		}
-	}
-}
-
-func (b *bed) start(ctx context.Context, tool string) (string, error) {
-	answer, err := b.mcp.call(ctx, tool)
-	return answer.Result.TaskID, err
-}
+func times(ratio float64) string { return fmt.Sprintf("%.2f", ratio) }

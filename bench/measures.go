@@ -15,31 +15,32 @@ import (
 const (
 	clients = 16
 	windows = 3
+	// watchedTasks are read while they are listened to.
+	watchedTasks = 64
 )
 
-// create compares the latency of a call that starts a task with that of the bare start of its workflow, in turns.
-func (b *bed) create(ctx context.Context, calls int) (row, error) {
+// createLatency compares the latency of a call that starts a task with that of the bare start of its workflow, in turns.
+func (b *bed) createLatency(ctx context.Context, e effort) ([]row, error) {
 	var ours, raw []time.Duration
-	for range calls {
+	for range e.calls {
 		begin := time.Now()
-		if _, err := b.start(ctx, "park"); err != nil {
-			return row{}, err
+		if _, err := b.start(ctx, "idle"); err != nil {
+			return nil, err
 		}
 		ours = append(ours, time.Since(begin))
 		begin = time.Now()
-		_, err := b.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-			ID: "mcp:anonymous:" + uuid.NewString(), TaskQueue: taskQueue,
-		}, "Park", struct{}{})
-		if err != nil {
-			return row{}, err
+		if err := b.startRaw(ctx); err != nil {
+			return nil, err
 		}
 		raw = append(raw, time.Since(begin))
 	}
 	p50, base := median(ours), median(raw)
-	return row{
-		name: "tools/call, p50 at 1 client, against StartWorkflow", ours: p50.String(), baseline: base.String(),
-		ratio: float64(p50) / float64(base), target: "<= 1.20",
-	}, nil
+	return []row{{"tools/call, 1 client, p50, against StartWorkflow", p50.String(), base.String(), times(float64(p50) / float64(base)), "<= 1.10"}}, nil
+}
+
+func (b *bed) startRaw(ctx context.Context) error {
+	_, err := b.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: workflowID(uuid.NewString()), TaskQueue: nobody}, "Park", struct{}{})
+	return err
 }
 
 func median(durations []time.Duration) time.Duration {
@@ -47,67 +48,130 @@ func median(durations []time.Duration) time.Duration {
 	return durations[len(durations)/2].Round(10 * time.Microsecond)
 }
 
-// live compares reads of live tasks with bare describes of their workflows.
-func (b *bed) live(ctx context.Context, window time.Duration) (row, error) {
-	ours, base, err := compare(ctx, window,
+// createRate compares how many tasks and how many bare workflows can be started.
+func (b *bed) createRate(ctx context.Context, e effort) ([]row, error) {
+	ours, base, err := compare(ctx, e.window,
+		func(ctx context.Context, _ int) error {
+			_, err := b.start(ctx, "idle")
+			return err
+		},
+		func(ctx context.Context, _ int) error { return b.startRaw(ctx) })
+	return []row{rate("tools/call, 16 clients, against StartWorkflow", ours, base, ">= 0.95")}, err
+}
+
+// live compares reads of distinct live tasks with bare describes of their workflows.
+func (b *bed) live(ctx context.Context, e effort) ([]row, error) {
+	ours, base, err := b.compareReads(ctx, e, b.ids)
+	return []row{rate("tasks/get of distinct live tasks, against Describe", ours, base, ">= 0.95")}, err
+}
+
+// one compares reads of one live task by all clients.
+func (b *bed) one(ctx context.Context, e effort) ([]row, error) {
+	ours, base, err := b.compareReads(ctx, e, b.ids[:1])
+	return []row{rate("tasks/get of one live task, against Describe", ours, base, ">= 12")}, err
+}
+
+// watched compares reads of tasks that somebody listens to.
+func (b *bed) watched(ctx context.Context, e effort) ([]row, error) {
+	ids := b.ids[:watchedTasks]
+	listening, err := b.mcp.listen(ctx, ids...)
+	if err != nil {
+		return nil, err
+	}
+	defer listening.close()
+	for range ids {
+		if _, err := listening.next(); err != nil {
+			return nil, err
+		}
+	}
+	ours, base, err := b.compareReads(ctx, e, ids)
+	return []row{rate(fmt.Sprintf("tasks/get of %d watched tasks, against Describe", watchedTasks), ours, base, ">= 12")}, err
+}
+
+func (b *bed) compareReads(ctx context.Context, e effort, ids []string) (ours, base float64, err error) {
+	return compare(ctx, e.window,
 		func(ctx context.Context, n int) error {
-			_, err := b.mcp.rawGet(ctx, b.ids[n%len(b.ids)])
+			_, err := b.mcp.rawGet(ctx, ids[n%len(ids)])
 			return err
 		},
 		func(ctx context.Context, n int) error {
-			_, err := b.temporal.DescribeWorkflow(ctx, "mcp:anonymous:"+b.ids[n%len(b.ids)], "")
+			_, err := b.temporal.DescribeWorkflow(ctx, workflowID(ids[n%len(ids)]), "")
 			return err
 		})
-	return row{
-		name: fmt.Sprintf("tasks/get of live tasks, %d clients, against Describe", clients), ours: perSecond(ours), baseline: perSecond(base),
-		ratio: ours / base, target: ">= 0.90",
-	}, err
 }
 
-// closed compares reads of a closed task with a bare Echo handler.
-func (b *bed) closed(ctx context.Context, window time.Duration) (row, error) {
-	read := func(e endpoint) func(context.Context, int) error {
+// closed compares reads of a closed task with a bare Echo handler: how many there can be, and what each costs.
+func (b *bed) closed(ctx context.Context, e effort) ([]row, error) {
+	read := func(at endpoint) func(context.Context, int) error {
 		return func(ctx context.Context, _ int) error {
-			_, err := e.rawGet(ctx, b.done)
+			_, err := at.rawGet(ctx, b.done)
 			return err
 		}
 	}
-	ours, base, err := compare(ctx, window, read(b.mcp), read(b.bare))
-	return row{
-		name: fmt.Sprintf("tasks/get of a closed task, %d clients, against bare Echo", clients), ours: perSecond(ours), baseline: perSecond(base),
-		ratio: ours / base, target: ">= 0.60",
+	ours, base, err := compare(ctx, e.window, read(b.mcp), read(b.bare))
+	if err != nil {
+		return nil, err
+	}
+	cost, err := b.mcp.cost(ctx, e.window, read(b.mcp))
+	if err != nil {
+		return nil, err
+	}
+	bareCost, err := b.bare.cost(ctx, e.window, read(b.bare))
+	return []row{
+		rate("tasks/get of a closed task, against bare Echo", ours, base, ">= 0.80"),
+		{"CPU of such a read", cost.String(), bareCost.String(), times(float64(cost) / float64(bareCost)), "<= 1.30"},
 	}, err
 }
 
-func perSecond(rate float64) string { return fmt.Sprintf("%.0f/s", rate) }
+// cost is the CPU time that the process behind an endpoint takes for each time something is done.
+func (e endpoint) cost(ctx context.Context, window time.Duration, do func(context.Context, int) error) (time.Duration, error) {
+	before, err := e.usage(ctx)
+	if err != nil {
+		return 0, err
+	}
+	done, err := repeat(ctx, window, do)
+	if err != nil {
+		return 0, err
+	}
+	after, err := e.usage(ctx)
+	return ((after.CPU - before.CPU) / time.Duration(done)).Round(100 * time.Nanosecond), err
+}
+
+func rate(name string, ours, base float64, target string) row {
+	return row{name, fmt.Sprintf("%.0f/s", ours), fmt.Sprintf("%.0f/s", base), times(ours / base), target}
+}
 
 // compare measures both sides in turns, so that what else the machine does hits both, and returns their best windows.
 func compare(ctx context.Context, window time.Duration, ours, base func(context.Context, int) error) (best, bestBase float64, err error) {
 	for range windows {
-		rate, err := throughput(ctx, window, ours)
+		done, err := repeat(ctx, window, ours)
 		if err != nil {
 			return 0, 0, err
 		}
-		best = max(best, rate)
-		if rate, err = throughput(ctx, window, base); err != nil {
+		best = max(best, float64(done)/window.Seconds())
+		if done, err = repeat(ctx, window, base); err != nil {
 			return 0, 0, err
 		}
-		bestBase = max(bestBase, rate)
+		bestBase = max(bestBase, float64(done)/window.Seconds())
 	}
 	return best, bestBase, nil
 }
 
-// throughput is how often all clients together can do something in a second.
-func throughput(ctx context.Context, window time.Duration, do func(context.Context, int) error) (float64, error) {
-	var done atomic.Int64
-	var failed atomic.Pointer[error]
-	var running sync.WaitGroup
+// repeat is how often all clients together can do something in a window.
+func repeat(ctx context.Context, window time.Duration, do func(context.Context, int) error) (int64, error) {
+	var (
+		begun, done atomic.Int64
+		failed      atomic.Pointer[error]
+		running     sync.WaitGroup
+	)
 	begin := time.Now()
 	for range clients {
 		running.Go(func() {
 			for time.Since(begin) < window && failed.Load() == nil {
-				if err := do(ctx, int(done.Add(1))); err != nil {
+				if err := do(ctx, int(begun.Add(1))); err != nil {
 					failed.Store(&err)
+				} else if time.Since(begin) < window {
+					done.Add(1)
 				}
 			}
 		})
@@ -116,5 +180,5 @@ func throughput(ctx context.Context, window time.Duration, do func(context.Conte
 	if err := failed.Load(); err != nil {
 		return 0, *err
 	}
-	return float64(done.Load()) / time.Since(begin).Seconds(), nil
+	return done.Load(), nil
 }

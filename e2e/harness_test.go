@@ -77,7 +77,7 @@ func buildPrograms() (string, error) {
 		return "", err
 	}
 	build := exec.Command("go", "build", "-race", "-o", dir+string(filepath.Separator),
-		"taskbridge/cmd/taskbridge", "taskbridge/examples/conformance")
+		"taskbridge/cmd/taskbridge", "taskbridge/examples/conformance", "taskbridge/examples/codecserver")
 	if output, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s: %w\n%s", build, err, output)
 	}

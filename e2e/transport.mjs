@@ -8,3 +8,22 @@ export function connector(StreamableHTTPClientTransport, StdioClientTransport) {
       ? new StreamableHTTPClientTransport(new URL(target))
       : new StdioClientTransport({ command: target, args, env: process.env });
 }
+
+// dispatcher sends requests past a Client of the SDK, whose own codecs refuse tasks, but over its transport.
+export function dispatcher(transport) {
+  const waiting = new Map();
+  const deliver = transport.onmessage;
+  transport.onmessage = (message, extra) => {
+    const settle = waiting.get(message.id);
+    if (settle === undefined) return deliver(message, extra);
+    waiting.delete(message.id);
+    const { result, error } = message;
+    settle(error === undefined ? { kind: 'result', result } : { kind: 'error', error });
+  };
+  let last = 0;
+  return (request) => new Promise((resolve, reject) => {
+    const id = `task-request-${++last}`;
+    waiting.set(id, resolve);
+    transport.send({ ...request, jsonrpc: '2.0', id }).catch(reject);
+  });
+}

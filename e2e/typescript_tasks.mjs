@@ -2,29 +2,11 @@
 // Usage: node typescript_tasks.mjs URL
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { createTaskSessionFromClient } from '@modelcontextprotocol/ext-tasks/client';
+import { dispatcher } from './transport.mjs';
 
 const protocolVersion = '2026-07-28';
 const clientInfo = { name: 'taskbridge-e2e', version: '1' };
 const clientCapabilities = { elicitation: { form: {} } };
-
-// The SDK's own codecs refuse tasks, so their requests go past its Client, but over its transport.
-function dispatcher(transport) {
-  const waiting = new Map();
-  const deliver = transport.onmessage;
-  transport.onmessage = (message, extra) => {
-    const settle = waiting.get(message.id);
-    if (settle === undefined) return deliver(message, extra);
-    waiting.delete(message.id);
-    const { result, error } = message;
-    settle(error === undefined ? { kind: 'result', result } : { kind: 'error', error });
-  };
-  let last = 0;
-  return (request) => new Promise((resolve, reject) => {
-    const id = `task-request-${++last}`;
-    waiting.set(id, resolve);
-    transport.send({ ...request, jsonrpc: '2.0', id }).catch(reject);
-  });
-}
 
 const transport = new StreamableHTTPClientTransport(new URL(process.argv[2]));
 const client = new Client(clientInfo, {

@@ -3,7 +3,7 @@
 //
 // Inside, requests go transport → dialect → task service → Temporal. Transports are http.go and stdio.go, with the
 // sessions of earlier eras in internal/session. Dialects know the wire shapes of one era each: modern.go (2026-07-28 and
-// the Tasks extension), legacy.go (sessions and plain calls), core.go (the tasks of 2025-11-25), proposal.go (SEP-1686).
+// the Tasks extension; its subscriptions are in listen.go), legacy.go (sessions and plain calls), core.go (the tasks of 2025-11-25), proposal.go (SEP-1686).
 // waiter.go is what calls have in common that wait for a result. Package tasks knows what a task is. The go-sdk (sdk.go)
 // serves the base protocol around it.
 package mcpbridge
@@ -13,8 +13,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -51,6 +53,8 @@ type Options struct {
 	Namespace string
 	// DataConverter is the client's, if it has one of its own.
 	DataConverter converter.DataConverter
+	// Namespaces are the connections for tools of other namespaces than Namespace, by name.
+	Namespaces map[string]Namespace
 	// Catalog are the tools to begin with; [AddTool] adds more.
 	Catalog *catalog.Catalog
 	// Implementation names the server to its clients. Default "taskbridge".
@@ -70,6 +74,14 @@ type Options struct {
 	SessionTimeout time.Duration
 	// Logger receives one line for each failure that is the server's. Default slog.Default().
 	Logger *slog.Logger
+}
+
+// Namespace is a connection to a Temporal namespace.
+type Namespace struct {
+	// Temporal is a connected client.
+	Temporal client.Client
+	// DataConverter is the client's, if it has one of its own.
+	DataConverter converter.DataConverter
 }
 
 // Bridge is an MCP server on Temporal.
@@ -106,7 +118,10 @@ func New(o Options) (*Bridge, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	service, err := tasks.New(o.Temporal, tasks.Options{Namespace: o.Namespace, DataConverter: o.DataConverter})
+	tools := newToolSet()
+	service, err := tasks.New(o.Temporal, tasks.Options{
+		Namespace: o.Namespace, DataConverter: o.DataConverter, Others: o.others(), Tool: tools.get,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("mcpbridge: %w", err)
 	}
@@ -114,16 +129,18 @@ func New(o Options) (*Bridge, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mcpbridge: Options.StateKey: %w", err)
 	}
-	b := &Bridge{options: o, service: service, tools: newToolSet(), watches: make(chan struct{}, maxWatches)}
+	b := &Bridge{options: o, service: service, tools: tools, watches: make(chan struct{}, maxWatches)}
 	b.shared = &shared{service: service, tools: b.tools, sealer: sealer, waiting: newWaitingCalls(), log: o.Logger}
 	b.shared.stopping, b.stop = context.WithCancel(context.Background())
-	if b.modern, err = newModern(b.shared, o.Implementation); err != nil {
+	b.server = b.shared.newServer(o)
+	if b.modern, err = newModern(b.shared, b.server, o.Implementation); err != nil {
 		return nil, fmt.Errorf("mcpbridge: %w", err)
 	}
-	b.server = b.shared.newServer(o)
 	if o.Catalog != nil {
 		for _, tool := range o.Catalog.Tools() {
-			b.add(tool)
+			if err := b.add(tool); err != nil {
+				return nil, err
+			}
 		}
 	}
 	b.sessions = b.newSessions()
@@ -133,6 +150,14 @@ func New(o Options) (*Bridge, error) {
 	}
 	b.handler = transport.app(b.Ready)
 	return b, nil
+}
+
+// others are the connections to other namespaces, by name.
+func (o Options) others() (others []tasks.Namespace) {
+	for _, name := range slices.Sorted(maps.Keys(o.Namespaces)) {
+		others = append(others, tasks.Namespace{Name: name, Temporal: o.Namespaces[name].Temporal, DataConverter: o.Namespaces[name].DataConverter})
+	}
+	return others
 }
 
 // newSessions serves the clients of earlier eras over HTTP.
@@ -156,8 +181,12 @@ func (b *Bridge) newConversation(ctx context.Context, listable bool) (context.Co
 	return context.WithValue(ctx, conversationKey{}, c), c
 }
 
-// add offers a tool in every dialect, and the companions with the first tool that needs them.
-func (b *Bridge) add(tool *catalog.Tool) {
+// add offers a tool in every dialect, and the companions with the first tool that needs them. The error is that there is no
+// connection to the tool's namespace.
+func (b *Bridge) add(tool *catalog.Tool) error {
+	if err := b.service.CheckTool(tool); err != nil {
+		return fmt.Errorf("mcpbridge: %w: add it to Options.Namespaces", err)
+	}
 	needsCompanions := b.tools.add(tool)
 	b.server.AddTool(describeTool(tool), servedByDialect)
 	if needsCompanions {
@@ -165,6 +194,7 @@ func (b *Bridge) add(tool *catalog.Tool) {
 			b.server.AddTool(companion, servedByDialect)
 		}
 	}
+	return nil
 }
 
 // Server is the go-sdk server behind the bridge, for prompts, resources and tools that are not workflows.

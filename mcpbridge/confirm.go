@@ -2,9 +2,7 @@ package mcpbridge
 
 import (
 	"bytes"
-	"crypto/sha256"
 	stdjson "encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -40,7 +38,7 @@ type callState struct {
 
 // newState is the state of a call.
 func newState(r *request, taskID string, lifetime time.Duration) (*callState, *rpc.Error) {
-	digest, err := argumentsDigest(r.params.Arguments)
+	digest, err := tasks.ArgumentsDigest(stdjson.RawMessage(r.params.Arguments))
 	if err != nil {
 		return nil, rpc.Errorf(rpc.CodeInvalidParams, "params.arguments: %v", err)
 	}
@@ -199,19 +197,4 @@ func decodeResponses(responses jsontext.Value) (map[string]stdjson.RawMessage, *
 		return nil, rpc.Errorf(rpc.CodeInvalidParams, "params.inputResponses must be an object: the response to each input request by its key")
 	}
 	return byKey, nil
-}
-
-// argumentsDigest is the same for arguments that differ in white space and member order only. Numbers count as they are
-// written, which is how the workflow gets them: what was confirmed must be what runs.
-func argumentsDigest(arguments jsontext.Value) ([]byte, error) {
-	canonical := bytes.Clone(arguments)
-	if len(canonical) == 0 {
-		canonical = []byte("{}")
-	}
-	value := jsontext.Value(canonical)
-	if err := value.Canonicalize(jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)); err != nil {
-		return nil, fmt.Errorf("not JSON: %w", err)
-	}
-	digest := sha256.Sum256(value)
-	return digest[:], nil
 }

@@ -35,6 +35,13 @@ const withTasks = `{"elicitation":{},"extensions":{"io.modelcontextprotocol/task
 
 func newFront(t testing.TB, temporal client.Client, o mcpbridge.Options, register ...func(*mcpbridge.Bridge) error) front {
 	t.Helper()
+	server := httptest.NewServer(newBridge(t, temporal, o, register...).Handler())
+	t.Cleanup(server.Close)
+	return front{t: t, url: server.URL, capabilities: withTasks}
+}
+
+func newBridge(t testing.TB, temporal client.Client, o mcpbridge.Options, register ...func(*mcpbridge.Bridge) error) *mcpbridge.Bridge {
+	t.Helper()
 	o.Temporal = temporal
 	o.Logger = slog.New(slog.DiscardHandler)
 	bridge, err := mcpbridge.New(o)
@@ -43,9 +50,7 @@ func newFront(t testing.TB, temporal client.Client, o mcpbridge.Options, registe
 	for _, add := range register {
 		require.NoError(t, add(bridge))
 	}
-	server := httptest.NewServer(bridge.Handler())
-	t.Cleanup(server.Close)
-	return front{t: t, url: server.URL, capabilities: withTasks}
+	return bridge
 }
 
 // tool offers a workflow under a name, on the task queue of the test.

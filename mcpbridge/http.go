@@ -165,7 +165,7 @@ func (t *httpTransport) serve(c echo.Context) error {
 func (t *httpTransport) dispatch(c echo.Context, body []byte) error {
 	r := c.Request()
 	message, rpcErr := rpc.Decode(body)
-	request := &request{method: message.Method, owner: tasks.Anonymous}
+	request := &request{id: message.ID, method: message.Method, owner: tasks.Anonymous, raw: message.Params, header: r.Header}
 	paramsErr := message.DecodeParams(&request.params)
 	if t.isLegacy(r, message.Method, request.params.Meta) {
 		t.sessions.ServeHTTP(c.Response(), r, body)
@@ -187,13 +187,14 @@ func (t *httpTransport) dispatch(c echo.Context, body []byte) error {
 		decodeName(r.Header, request)
 		return t.pass(c, body)
 	}
-	return t.handle(c, message.ID, request)
+	return t.handle(c, request)
 }
 
 // handle has the modern dialect answer a request.
-func (t *httpTransport) handle(c echo.Context, id []byte, request *request) error {
-	ctx := c.Request().Context()
-	if request.method != "tools/call" { // which alone may take time
+func (t *httpTransport) handle(c echo.Context, request *request) error {
+	ctx, id := c.Request().Context(), request.id
+	listens := request.method == "subscriptions/listen"
+	if !listens && request.method != "tools/call" { // which alone take time
 		result, rpcErr := t.modern.handle(ctx, request)
 		if rpcErr != nil {
 			return t.fail(c, httpStatus(rpcErr), id, rpcErr)
@@ -201,6 +202,9 @@ func (t *httpTransport) handle(c echo.Context, id []byte, request *request) erro
 		return c.JSONBlob(http.StatusOK, rpc.ResultResponse(id, result))
 	}
 	reply := newReply(c)
+	if listens && !reply.streams {
+		return t.fail(c, http.StatusNotAcceptable, id, rpc.Errorf(rpc.CodeInvalidRequest, "header Accept must list text/event-stream: %s is answered by a stream", request.method))
+	}
 	request.notify = reply.notify
 	working, done := context.WithCancel(ctx)
 	defer done()
@@ -226,13 +230,9 @@ func (t *httpTransport) isLegacy(r *http.Request, method string, meta *requestMe
 	return method == "initialize" || r.Header.Get("Mcp-Session-Id") != ""
 }
 
-// pass hands a modern request to the go-sdk, with the body it has not seen yet. Streams of the SDK end by nothing else
-// than their context.
+// pass hands a modern request to the go-sdk, with the body it has not seen yet.
 func (t *httpTransport) pass(c echo.Context, body []byte) error {
-	ctx, cancel := context.WithCancel(c.Request().Context())
-	defer cancel()
-	defer context.AfterFunc(t.modern.stopping, cancel)()
-	r := c.Request().WithContext(ctx)
+	r := c.Request()
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	c.Response().Header().Set("X-Accel-Buffering", "no")
 	t.stateless.ServeHTTP(c.Response(), r)

@@ -49,8 +49,9 @@ type conversation struct {
 // callParams are all members of a tools/call in a session.
 type callParams struct {
 	Meta struct {
-		ProgressToken jsontext.Value `json:"progressToken"`
-		Proposal      jsontext.Value `json:"modelcontextprotocol.io/task"`
+		ProgressToken  jsontext.Value `json:"progressToken"`
+		IdempotencyKey jsontext.Value `json:"taskbridge/idempotencyKey"` // catalog.IdempotencyKey
+		Proposal       jsontext.Value `json:"modelcontextprotocol.io/task"`
 	} `json:"_meta"`
 	Name      string         `json:"name"`
 	Arguments jsontext.Value `json:"arguments"`
@@ -185,15 +186,15 @@ func (c *conversation) plain(ctx context.Context, call *session.Call, tool *cata
 // launch asks a tool's confirmation, if it has one, and starts the task, or returns the result that says why nothing was
 // confirmed. Arguments must have been checked.
 func (c *conversation) launch(ctx context.Context, call *session.Call, start tasks.Start, params callParams, meta map[string]any) (*tasks.Task, *signals.ToolResult, error) {
-	var confirmed stdjson.RawMessage
+	given := given{arguments: stdjson.RawMessage(params.Arguments), idempotencyKey: params.Meta.IdempotencyKey}
 	if start.Tool.Confirm != nil {
 		content, refused, err := c.confirm(ctx, call, start.Tool, meta)
 		if refused != nil || err != nil {
 			return nil, refused, err
 		}
-		confirmed = content
+		given.confirmed = content
 	}
-	task, err := c.start(ctx, c.owner, start, stdjson.RawMessage(params.Arguments), confirmed)
+	task, err := c.start(ctx, c.owner, start, given)
 	return task, nil, err
 }
 

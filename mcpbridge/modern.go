@@ -5,6 +5,7 @@ import (
 	stdjson "encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -26,9 +27,10 @@ const (
 )
 
 // modern is the dialect of protocol 2026-07-28 with the Tasks extension. It serves tools/call for tools that are
-// workflows, and tasks/get, tasks/update and tasks/cancel. All that a request needs is in the request.
+// workflows, tasks/get, tasks/update and tasks/cancel, and subscriptions/listen. All that a request needs is in the request.
 type modern struct {
 	*shared
+	server   *mcp.Server
 	versions []string
 	// meta is the _meta of every result, naming the server; resultMeta is the same, encoded.
 	meta       map[string]stdjson.RawMessage
@@ -36,12 +38,12 @@ type modern struct {
 	ack        []byte
 }
 
-func newModern(shared *shared, server *mcp.Implementation) (*modern, error) {
-	serverInfo, err := json.Marshal(server)
+func newModern(shared *shared, server *mcp.Server, implementation *mcp.Implementation) (*modern, error) {
+	serverInfo, err := json.Marshal(implementation)
 	if err != nil {
 		return nil, fmt.Errorf("server info: %w", err)
 	}
-	d := &modern{shared: shared, versions: mcp.SupportedProtocolVersions()}
+	d := &modern{shared: shared, server: server, versions: mcp.SupportedProtocolVersions()}
 	d.meta = map[string]stdjson.RawMessage{"io.modelcontextprotocol/serverInfo": serverInfo}
 	if d.resultMeta, err = json.Marshal(d.meta); err != nil {
 		return nil, fmt.Errorf("server info: %w", err)
@@ -52,9 +54,12 @@ func newModern(shared *shared, server *mcp.Implementation) (*modern, error) {
 
 // request is one call of the modern dialect.
 type request struct {
+	id     jsontext.Value // as the client wrote it
 	method string
 	owner  string
 	params requestParams
+	raw    jsontext.Value // the params as they came
+	header http.Header    // of the HTTP request, if one brought it
 	// notify sends a notification that belongs to the request; nil if its client takes none.
 	notify func(method string, params any)
 }
@@ -68,6 +73,8 @@ type requestParams struct {
 	Arguments      jsontext.Value `json:"arguments"`
 	InputResponses jsontext.Value `json:"inputResponses"`
 	RequestState   string         `json:"requestState"`
+	// Notifications is what a subscription is about.
+	Notifications *notificationFilter `json:"notifications"`
 }
 
 // requestMeta are the per-request protocol fields (MCP 2026-07-28, Overview, "_meta").
@@ -75,6 +82,7 @@ type requestMeta struct {
 	ProtocolVersion    string              `json:"io.modelcontextprotocol/protocolVersion"`
 	ClientCapabilities *clientCapabilities `json:"io.modelcontextprotocol/clientCapabilities"`
 	ProgressToken      jsontext.Value      `json:"progressToken"`
+	IdempotencyKey     jsontext.Value      `json:"taskbridge/idempotencyKey"` // catalog.IdempotencyKey
 }
 
 func (r *request) client() *clientCapabilities { return r.params.Meta.ClientCapabilities }
@@ -84,7 +92,7 @@ func (r *request) declaresTasks() bool { return r.client().extends(tasksExtensio
 // serves reports whether a request is this dialect's own rather than the base protocol's.
 func (d *modern) serves(method, toolName string) bool {
 	switch method {
-	case "tasks/get", "tasks/update", "tasks/cancel":
+	case "tasks/get", "tasks/update", "tasks/cancel", "subscriptions/listen":
 		return true
 	case "tools/call":
 		_, ok := d.tools.get(toolName)
@@ -95,8 +103,11 @@ func (d *modern) serves(method, toolName string) bool {
 
 // handle answers a request that the dialect serves with the encoded result.
 func (d *modern) handle(ctx context.Context, r *request) ([]byte, *rpc.Error) {
-	if r.method == "tools/call" {
+	switch r.method {
+	case "tools/call":
 		return d.call(ctx, r)
+	case "subscriptions/listen":
+		return d.listen(ctx, r)
 	}
 	if !r.declaresTasks() {
 		return nil, missingCapability("extensions", tasksExtension)
@@ -168,15 +179,15 @@ func (d *modern) call(ctx context.Context, r *request) ([]byte, *rpc.Error) {
 		return d.resume(ctx, r, state, d.untilEnd(r, tool, state.TaskID))
 	}
 	start := tasks.Start{Tool: tool, Dialect: extensionDialect}
-	var confirmed stdjson.RawMessage
+	call := given{arguments: arguments, idempotencyKey: r.params.Meta.IdempotencyKey}
 	if tool.Confirm != nil {
 		round, rpcErr := d.confirm(r, tool, state)
 		if rpcErr != nil || round.reply != nil {
 			return round.reply, rpcErr
 		}
-		start.ID, confirmed = round.taskID, round.content
+		start.ID, call.confirmed = round.taskID, round.content
 	}
-	task, err := d.start(ctx, r.owner, start, arguments, confirmed)
+	task, err := d.start(ctx, r.owner, start, call)
 	if refused := refusal(err); refused != nil {
 		return d.encodeResult(refused)
 	}

@@ -71,6 +71,9 @@ func describeTool(tool *catalog.Tool) *mcp.Tool {
 	if tool.OutputSchema != nil {
 		described.OutputSchema = tool.OutputSchema
 	}
+	if dedupe := tool.Dedupe; dedupe != nil {
+		described.Meta = mcp.Meta{dedupeMeta: string(dedupe.By)}
+	}
 	if hints := tool.Annotations; hints != nil {
 		described.Annotations = &mcp.ToolAnnotations{
 			ReadOnlyHint:    hints.ReadOnlyHint != nil && *hints.ReadOnlyHint,
@@ -86,6 +89,9 @@ func describeTool(tool *catalog.Tool) *mcp.Tool {
 	}
 	return described
 }
+
+// dedupeMeta tells clients by what a tool knows a repeated call.
+const dedupeMeta = "taskbridge/dedupe"
 
 // servedByDialect stands for tools that the dialects serve before the SDK sees a call. It answers those who connect the
 // SDK's server to a transport of their own.

@@ -7,6 +7,9 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"taskbridge/mcpbridge/catalog"
 	"taskbridge/mcpbridge/internal/seal"
 	"taskbridge/mcpbridge/tasks"
@@ -35,20 +38,37 @@ func checkArguments(tool *catalog.Tool, arguments stdjson.RawMessage) error {
 // startTimeout is how long Temporal may take to start a workflow.
 const startTimeout = 30 * time.Second
 
-// start starts a call's task. Arguments must have been checked; a [tasks.InvalidInputError] says why Temporal would not
-// take them all the same. A start is not broken off when the call ends, as nobody would know then whether it happened.
-func (s *shared) start(ctx context.Context, owner string, start tasks.Start, arguments, confirmed stdjson.RawMessage) (*tasks.Task, error) {
+// given is what a caller has said of a call.
+type given struct {
+	arguments      stdjson.RawMessage // checked
+	confirmed      stdjson.RawMessage // content of the accepted confirmation
+	idempotencyKey jsontext.Value     // a string, unless the caller is mistaken; nil for none
+}
+
+// start starts a call's task. A [tasks.InvalidInputError] says why what is given cannot be used after all. A start is not
+// broken off when the call ends, as nobody would know then whether it happened.
+func (s *shared) start(ctx context.Context, owner string, start tasks.Start, call given) (*tasks.Task, error) {
 	var err error
-	if start.Arguments, err = start.Tool.WorkflowArguments(arguments, confirmed); err != nil {
+	if start.Call, err = start.Tool.Resolve(call.arguments, call.confirmed); err != nil {
 		return nil, &tasks.InvalidInputError{Reason: err.Error()}
+	}
+	start.Given = call.arguments
+	if call.idempotencyKey != nil {
+		if err := json.Unmarshal(call.idempotencyKey, &start.IdempotencyKey); err != nil || start.IdempotencyKey == "" {
+			return nil, &tasks.InvalidInputError{Reason: "_meta[" + catalog.IdempotencyKey + "] must be a string that is not empty"}
+		}
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
 	defer cancel()
 	return s.service.Create(ctx, owner, start)
 }
 
-// abandon cancels the workflow of a task that nobody can follow, even though its call is over.
+// abandon cancels the workflow of a task that nobody can follow, even though its call is over. Others may follow a shared
+// one.
 func (s *shared) abandon(ctx context.Context, owner, taskID string) {
+	if tasks.Shared(taskID) {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTimeout)
 	defer cancel()
 	err := patiently(ctx, func() error { return s.service.Cancel(ctx, owner, taskID) })

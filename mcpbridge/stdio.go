@@ -119,7 +119,7 @@ func (m modernPipe) Serves(call *session.Call) bool {
 
 // Serve implements [session.Dialect].
 func (m modernPipe) Serve(ctx context.Context, call *session.Call) ([]byte, *rpc.Error) {
-	r := &request{method: call.Method, owner: tasks.Anonymous, notify: call.Notify}
+	r := &request{id: call.ID(), method: call.Method, owner: tasks.Anonymous, raw: call.Params, notify: call.Notify}
 	if rpcErr := call.DecodeParams(&r.params); rpcErr != nil {
 		return nil, rpcErr
 	}

@@ -216,7 +216,7 @@ func TestCallsAbortedAtTheStart(t *testing.T) {
 		body := s.encode(int64(i), request{tool: "steps"})
 		aborted.Go(func() {
 			defer abort()
-			assert.ErrorIs(t, s.read(ctx, body, request{tool: "steps"}, call), context.Canceled)
+			assert.ErrorIs(t, s.read(ctx, body, request{tool: "steps"}.headers(), call), context.Canceled)
 		})
 	}
 	aborted.Wait()

@@ -180,7 +180,7 @@ func (w waiting) started() (taskID string) {
 			return false
 		}
 		taskID = strings.TrimPrefix(found.GetExecutions()[0].GetExecution().GetWorkflowId(), "mcp:anonymous:")
-		return true
+		return w.status(taskID) == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING // visibility is a little late
 	}, patience, 200*time.Millisecond, "no workflow, or more than one")
 	return taskID
 }
@@ -235,7 +235,7 @@ func (f front) begin(r request) *sessionCall {
 	go func() {
 		defer close(ended)
 		defer abort()
-		call.finish(f.read(ctx, body, r, call.stream))
+		call.finish(f.read(ctx, body, r.headers(), call.stream))
 	}()
 	return call
 }
@@ -260,15 +260,21 @@ func (f front) encode(id int64, r request) []byte {
 	return encode(f.t, map[string]any{"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
 }
 
-func (f front) read(ctx context.Context, body []byte, r request, into *stream) error {
+func (r request) headers() http.Header {
+	header := headers("tools/call", r.tool)
+	if r.accept != "" {
+		header.Set("Accept", r.accept)
+	}
+	return header
+}
+
+// read passes the messages that answer a request to a stream.
+func (f front) read(ctx context.Context, body []byte, header http.Header, into *stream) error {
 	post, err := http.NewRequestWithContext(ctx, http.MethodPost, f.url+"/mcp", bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
-	post.Header = headers("tools/call", r.tool)
-	if r.accept != "" {
-		post.Header.Set("Accept", r.accept)
-	}
+	post.Header = header
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	answer, err := transport.RoundTrip(post)

@@ -99,8 +99,7 @@ func AddTool[In, Out any](b *Bridge, tool catalog.Tool, run func(workflow.Contex
 	if err != nil {
 		return err
 	}
-	b.add(complete)
-	return nil
+	return b.add(complete)
 }
 
 func schemaOf[T any]() (json.RawMessage, error) {

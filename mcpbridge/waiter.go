@@ -115,9 +115,9 @@ func (w *waiter) interrupted(ctx context.Context, cause error, last *tasks.Task,
 	return w.failed(err)
 }
 
-// cancel cancels the task's workflow if no other call waits for it.
+// cancel cancels the task's workflow if no other call waits for it or can.
 func (w *waiter) cancel(ctx context.Context) (cancelled bool) {
-	if cancelled = w.leave(); cancelled {
+	if cancelled = w.leave() && !tasks.Shared(w.taskID); cancelled {
 		w.abandon(ctx, w.owner, w.taskID)
 	}
 	return cancelled

@@ -85,6 +85,10 @@ type Meta struct {
 	PollIntervalMs int64  `json:"pollIntervalMs"`
 	// Result says how the workflow's result becomes a CallToolResult: auto, text, json or mcp.
 	Result string `json:"result,omitempty"`
+	// ResultPath is a JSON Pointer (RFC 6901) to the part of the workflow's result that counts; empty for all of it.
+	ResultPath string `json:"resultPath,omitempty"`
+	// ArgumentsDigest tells the arguments of a call apart that has an idempotency key.
+	ArgumentsDigest string `json:"argumentsDigest,omitempty"`
 	// Cancel says what tasks/cancel does: request (cooperative) or terminate.
 	Cancel string `json:"cancel,omitempty"`
 	// Dialect names the protocol era in which the task was created.

@@ -69,10 +69,11 @@ func (g givenAnswers) to(key string) (string, bool) {
 	return value, ok
 }
 
-// stem is a key without its final -N: a question that is asked again has the same stem under another key.
+// stem is a key without its final -N: a question that is asked again has the same stem under another key. What the catalog
+// asks may have an activity's ID for N, and a part of the run ID after it.
 func stem(key string) string { return numbered.ReplaceAllString(key, "") }
 
-var numbered = regexp.MustCompile(`-[0-9]+$`)
+var numbered = regexp.MustCompile(`-([0-9]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})(-[0-9a-f]{8})?$`)
 
 // answer makes the response to a request from a given value.
 func answer(value string, request mcpclient.Request) (json.RawMessage, error) {

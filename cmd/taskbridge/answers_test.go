@@ -51,6 +51,8 @@ func TestAnswersBeforehand(t *testing.T) {
 	}{
 		"content":              {[]string{`confirm-1={"confirm":false}`}, false, "confirm-1", confirm, `{"action":"accept","content":{"confirm":false}}`, ""},
 		"by stem":              {[]string{`confirm={"confirm":true}`}, false, "confirm-12", confirm, `{"action":"accept","content":{"confirm":true}}`, ""},
+		"in a later run":       {[]string{`confirm=accept`}, false, "confirm-2-01a22f96", confirm, `{"action":"accept","content":{"confirm":true}}`, ""},
+		"of an activity":       {[]string{`confirm=accept`}, false, "confirm-01a22f96-fd7e-7e6c-8521-2d7a89d14693", confirm, `{"action":"accept","content":{"confirm":true}}`, ""},
 		"key before stem":      {[]string{`confirm=accept`, `confirm-2=decline`}, false, "confirm-2", confirm, `{"action":"decline"}`, ""},
 		"another key":          {[]string{`confirm-1=accept`}, false, "confirm-2", confirm, "", ""},
 		"whole result":         {[]string{`a={"action":"cancel"}`}, false, "a", confirm, `{"action":"cancel"}`, ""},

@@ -34,6 +34,7 @@ const callExamples = `  taskbridge call greet '{"name": "Ada"}'
 func newCallCommand(url string, s streams) *cobra.Command {
 	var (
 		o      followOptions
+		key    string
 		detach bool
 	)
 	cmd := &cobra.Command{
@@ -53,16 +54,18 @@ func newCallCommand(url string, s streams) *cobra.Command {
 			}
 			ctx, stop := o.bound(cmd.Context())
 			defer stop()
-			return c.call(ctx, toolCall{args[0], arguments}, detach)
+			return c.call(ctx, toolCall{args[0], key, arguments}, detach)
 		},
 	}
 	o.addFlags(cmd, url)
 	cmd.Flags().BoolVar(&detach, "detach", false, "print the task's ID and leave it running")
+	cmd.Flags().StringVar(&key, "idempotency-key", "", "makes a repeated call of a tool with \"dedupe: key\" the same call")
 	return cmd
 }
 
 type toolCall struct {
 	tool      string
+	key       string // idempotency key, "" for none
 	arguments jsonValue
 }
 
@@ -133,7 +136,7 @@ func (c *session) start(ctx context.Context, call toolCall) (mcpclient.Outcome, 
 
 func (c *session) attempt(ctx context.Context, call toolCall, round *mcpclient.Round) (outcome mcpclient.Outcome, err error) {
 	defer c.progress.clear()
-	c.progress.during(func() { outcome, err = c.client.Call(ctx, call.tool, call.arguments, round) })
+	c.progress.during(func() { outcome, err = c.client.CallOnce(ctx, call.tool, call.key, call.arguments, round) })
 	return outcome, err
 }
 

@@ -1,49 +1,124 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"taskbridge/mcpbridge/catalog"
+	"taskbridge/mcpbridge/cluster"
 	"taskbridge/workflows"
 )
 
-func newCatalogCommand(io streams) *cobra.Command {
+func newCatalogCommand(s settings, io streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "catalog",
-		Short: "Check tool catalogs",
+		Short: "Check and draft tool catalogs",
 		Args:  knownCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(
-		&cobra.Command{
-			Use:     "check FILE|DIR...",
-			Short:   "Report every mistake in tool catalogs, with file and line",
-			Example: "  taskbridge catalog check tools.yaml",
-			Args:    between(1, -1),
-			RunE: func(_ *cobra.Command, args []string) error {
-				tools, err := loadCatalog(args)
-				if err != nil {
-					return err
-				}
-				_, err = fmt.Fprintf(io.Out, "ok: %d tool(s)\n", len(tools.Tools()))
-				return err
-			},
+	cmd.AddCommand(newCatalogCheckCommand(s, io), newCatalogDraftCommand(s, io), &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of tool catalogs, for editors",
+		Args:  between(0, 0),
+		RunE: func(*cobra.Command, []string) error {
+			_, err := io.Out.Write(catalog.Schema())
+			return err
 		},
-		&cobra.Command{
-			Use:   "schema",
-			Short: "Print the JSON Schema of tool catalogs, for editors",
-			Args:  between(0, 0),
-			RunE: func(*cobra.Command, []string) error {
-				_, err := io.Out.Write(catalog.Schema())
-				return err
-			},
-		},
-	)
+	})
 	return cmd
+}
+
+func newCatalogCheckCommand(s settings, io streams) *cobra.Command {
+	live := false
+	cmd := &cobra.Command{
+		Use:   "check FILE|DIR...",
+		Short: "Report every mistake in tool catalogs, with file and line",
+		Long: "check reads tool catalogs, by default those of TASKBRIDGE_CATALOG, and reports every mistake with file and\n" +
+			"line.\n\n" +
+			"With --live it also looks on the Temporal server for what the tools need: namespaces, workers that poll the task\n" +
+			"queues, runs of the workflow types, search attributes. It starts and changes nothing.",
+		Example: "  taskbridge catalog check tools.yaml\n" +
+			"  TEMPORAL_ADDRESS=127.0.0.1:7233 taskbridge catalog check --live tools.yaml",
+		RunE: func(cmd *cobra.Command, paths []string) error {
+			if len(paths) == 0 {
+				paths = s.Catalog
+			}
+			if len(paths) == 0 {
+				return usageErrorf("usage: %s", cmd.UseLine())
+			}
+			return checkCatalog(cmd.Context(), s, io, paths, live)
+		},
+	}
+	cmd.Flags().BoolVar(&live, "live", false, "also look for what the tools need on the Temporal server")
+	return cmd
+}
+
+func checkCatalog(ctx context.Context, s settings, io streams, paths []string, live bool) error {
+	loaded, err := loadCatalog(paths)
+	if err != nil {
+		return err
+	}
+	tools := loaded.Tools()
+	if live {
+		if err := checkLive(ctx, s, io, tools); err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Fprintf(io.Out, "ok: %d tool(s)\n", len(tools))
+	return err
+}
+
+// checkLive prints what the tools need and how it is. It is an error if some of that is missing.
+func checkLive(ctx context.Context, s settings, io streams, tools []*catalog.Tool) error {
+	connector, err := newConnector(s, io)
+	if err != nil {
+		return err
+	}
+	connector.looking = true
+	temporal, err := connector.connect(ctx, tools)
+	if err != nil {
+		return err
+	}
+	defer temporal.Close()
+	findings, err := temporal.cluster().Check(ctx, tools)
+	if err != nil {
+		return err
+	}
+	if err := printFindings(io.Out, findings); err != nil {
+		return err
+	}
+	missing := 0
+	for _, f := range findings {
+		if f.Level == cluster.Error {
+			missing++
+		}
+	}
+	if missing > 0 {
+		return fmt.Errorf("errors on the Temporal server: %d", missing)
+	}
+	return nil
+}
+
+// printFindings makes a table of them. A tool's name is in the first of its lines.
+func printFindings(out io.Writer, findings []cluster.Finding) error {
+	columns := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(columns, "TOOL\tNEEDS\tSTATE")
+	before := ""
+	for _, f := range findings {
+		name := f.Tool
+		if name == before {
+			name = ""
+		}
+		before = f.Tool
+		_, _ = fmt.Fprintf(columns, "%s\t%s\t%s\t%s\n", name, f.Subject, f.Level, printable(f.Message, false))
+	}
+	return columns.Flush()
 }
 
 // loader reads catalogs and also checks what this program knows: the pipelines of the bundled workflow.

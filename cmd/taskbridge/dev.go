@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
 
 	"taskbridge/examples/demo"
 	"taskbridge/internal/devserver"
@@ -56,36 +57,77 @@ func dev(ctx context.Context, o devOptions, io streams) error {
 		return err
 	}
 	defer func() { _ = listener.Close() }()
-	options, err := temporalOptions(temporalLogger(io.Err, o.LogLevel))
+	connector, err := newConnector(o.settings, io)
 	if err != nil {
 		return err
 	}
-	o.server.Address, o.server.Client, o.server.Namespace = options.HostPort, options, options.Namespace
-	o.server.Log = io.Err
-	server, err := devserver.Start(ctx, o.server)
+	o.server.Further = sorted(namespaces(tools.Tools()))
+	server, err := startTemporal(ctx, connector, o.server, io)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = server.Stop() }()
-	options.HostPort, options.Namespace = server.Address(), server.Namespace()
-	temporal, err := dial(ctx, options)
+	temporal, err := connector.connect(ctx, tools.Tools())
 	if err != nil {
 		return err
 	}
 	defer temporal.Close()
-	w := workflows.NewWorker(temporal, o.TaskQueue)
-	if err := w.Start(); err != nil {
-		return fmt.Errorf("start worker: %w", err)
+	stop, err := startWorkers(connector, temporal, o.TaskQueue)
+	if err != nil {
+		return err
 	}
-	defer w.Stop()
-	bridge, err := newBridge(o.settings, io, temporal, options.Namespace, tools)
+	defer stop()
+	bridge, err := newBridge(o.settings, io, temporal, tools)
 	if err != nil {
 		return err
 	}
 	endpoint := fmt.Sprintf("http://%s/mcp", listener.Addr())
-	_, _ = fmt.Fprint(io.Out, welcome(endpoint, server, options, bridge))
+	_, _ = fmt.Fprint(io.Out, welcome(endpoint, server, bridge))
 
 	return serveWhile(ctx, server, func(ctx context.Context) error { return bridge.Serve(ctx, listener) })
+}
+
+// startTemporal starts a server, unless the environment names one, and has the connector use it.
+func startTemporal(ctx context.Context, c *connector, o devserver.Options, io streams) (*devserver.Server, error) {
+	standard, err := c.standard()
+	if err != nil {
+		return nil, err
+	}
+	o.Address, o.Client, o.Namespace, o.Log = standard.options.HostPort, standard.options, standard.options.Namespace, io.Err
+	server, err := devserver.Start(ctx, o)
+	switch {
+	case err != nil && o.Address != "":
+		return nil, standard.diagnose(ctx, err)
+	case err != nil:
+		return nil, err
+	}
+	c.profile.Address, c.local = server.Address(), !server.External()
+	return server, nil
+}
+
+// startWorkers starts a worker in the default namespace, and in all others of a server of ours.
+func startWorkers(c *connector, temporal *connections, taskQueue string) (stop func(), err error) {
+	clients := []client.Client{temporal.Client}
+	if c.local {
+		for _, other := range temporal.others {
+			clients = append(clients, other.Temporal)
+		}
+	}
+	var started []worker.Worker
+	stop = func() {
+		for _, w := range started {
+			w.Stop()
+		}
+	}
+	for _, connected := range clients {
+		w := workflows.NewWorker(connected, taskQueue)
+		if err := w.Start(); err != nil {
+			stop()
+			return nil, fmt.Errorf("start worker: %w", err)
+		}
+		started = append(started, w)
+	}
+	return stop, nil
 }
 
 // serveWhile serves until ctx ends, or until the Temporal server does, which is an error.
@@ -115,7 +157,7 @@ func devCatalog(paths []string) (*catalog.Catalog, error) {
 }
 
 // welcome is what dev prints once everything runs.
-func welcome(endpoint string, server *devserver.Server, temporal client.Options, bridge *mcpbridge.Bridge) string {
+func welcome(endpoint string, server *devserver.Server, bridge *mcpbridge.Bridge) string {
 	var text strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&text, format+"\n", args...) }
 	say("taskbridge is running; Ctrl-C ends everything.")
@@ -125,7 +167,7 @@ func welcome(endpoint string, server *devserver.Server, temporal client.Options,
 	if server.External() {
 		whose = " (was running before)"
 	}
-	say("  Temporal      %s, namespace %s%s", temporal.HostPort, temporal.Namespace, whose)
+	say("  Temporal      %s, namespace %s%s", server.Address(), server.Namespace(), whose)
 	if server.UIURL() != "" {
 		say("  Temporal UI   %s", server.UIURL())
 	}

@@ -37,10 +37,20 @@ tools:
           - name: deploy
             run: [sh, -c, 'echo "$ASK_WHERE_COPIES to $ASK_WHERE_STAGE"']
             needs: [where]
+  pause:
+    description: Takes two seconds, and is polled for once an hour.
+    workflow: Pipeline
+    taskQueue: questions
+    pollInterval: 1h
+    with:
+      pipeline:
+        steps:
+          - {name: pause, run: [sh, -c, 'sleep 2; echo paused']}
 `
 
-// TestQuestionsInATerminal answers a confirmation and a form as a person at a terminal types, mistakes included.
-func TestQuestionsInATerminal(t *testing.T) {
+// newQuestions is the MCP endpoint of a front end with these tools, and with a worker.
+func newQuestions(t *testing.T) (endpoint string) {
+	t.Helper()
 	temporal := testenv.Client(t)
 	worker := workflows.NewWorker(temporal, "questions")
 	require.NoError(t, worker.Start())
@@ -53,10 +63,25 @@ func TestQuestionsInATerminal(t *testing.T) {
 	require.NoError(t, err)
 	server := httptest.NewServer(bridge.Handler())
 	t.Cleanup(server.Close)
+	return server.URL + "/mcp"
+}
 
+// TestEndIsPushed: who follows a task learns of its end without polling for it.
+func TestEndIsPushed(t *testing.T) {
+	var out, err bytes.Buffer
+	status := run(t.Context(), []string{"call", "pause", "--url", newQuestions(t), "--timeout", "5m"}, streams{
+		In: strings.NewReader(""), Out: &out, Err: &err, Columns: func(any) int { return 0 },
+	})
+	assert.Zero(t, status, err.String())
+	assert.Contains(t, out.String(), "paused")
+}
+
+// TestQuestionsInATerminal answers a confirmation and a form as a person at a terminal types, mistakes included.
+func TestQuestionsInATerminal(t *testing.T) {
+	endpoint := newQuestions(t)
 	call := func(typed string) (status int, stdout, stderr string) {
 		var out, err bytes.Buffer
-		status = run(t.Context(), []string{"call", "deploy", "--url", server.URL + "/mcp"}, streams{
+		status = run(t.Context(), []string{"call", "deploy", "--url", endpoint}, streams{
 			In: strings.NewReader(typed), Out: &out, Err: &err, Columns: func(any) int { return 80 },
 		})
 		return status, out.String(), err.String()

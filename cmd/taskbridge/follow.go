@@ -121,6 +121,9 @@ func pollInterval(task *mcpclient.Task) time.Duration {
 // error.
 func (c *session) follow(ctx context.Context, task *mcpclient.Task) (*mcpclient.Task, error) {
 	defer c.progress.clear()
+	listening, stop := context.WithCancel(ctx)
+	defer stop()
+	news := c.listen(listening, task.ID)
 	for !task.Status.Terminal() {
 		c.progress.show(describe(task), task.CreatedAt)
 		interval := pollInterval(task)
@@ -131,7 +134,7 @@ func (c *session) follow(ctx context.Context, task *mcpclient.Task) (*mcpclient.
 		if answered > 0 {
 			interval = minPoll
 		}
-		if err := c.progress.wait(ctx, interval); err != nil {
+		if err := c.progress.waitForNews(ctx, interval, news); err != nil {
 			return task, err
 		}
 		now, err := c.get(ctx, task)
@@ -141,6 +144,21 @@ func (c *session) follow(ctx context.Context, task *mcpclient.Task) (*mcpclient.
 		task = now
 	}
 	return task, nil
+}
+
+// listen tells when the server pushes that a task has changed. There are no news from one that cannot, or not for now: they
+// save time, and polling goes on.
+func (c *session) listen(ctx context.Context, id string) <-chan struct{} {
+	news := make(chan struct{}, 1)
+	go func() {
+		_ = c.client.Listen(ctx, id, func() {
+			select {
+			case news <- struct{}{}:
+			default: // the last ones have not been looked at yet
+			}
+		})
+	}()
+	return news
 }
 
 // get is the task now. It bears with a server that is away for a while: tasks outlive it.

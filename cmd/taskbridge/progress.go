@@ -52,9 +52,14 @@ func (p *progress) clear() {
 
 // wait waits for a duration, or returns the error of ctx if it ends first.
 func (p *progress) wait(ctx context.Context, duration time.Duration) error {
+	return p.waitForNews(ctx, duration, nil)
+}
+
+// waitForNews is wait that news end too.
+func (p *progress) waitForNews(ctx context.Context, duration time.Duration, news <-chan struct{}) error {
 	timer, cancel := context.WithTimeout(ctx, duration)
 	defer cancel()
-	p.until(timer.Done())
+	p.until(timer.Done(), news)
 	return ctx.Err()
 }
 
@@ -65,17 +70,19 @@ func (p *progress) during(work func()) {
 		defer close(done)
 		work()
 	}()
-	p.until(done)
+	p.until(done, nil)
 }
 
-// until keeps the line alive until done is closed.
-func (p *progress) until(done <-chan struct{}) {
+// until keeps the line alive until done is closed or there are news.
+func (p *progress) until(done, news <-chan struct{}) {
 	const redraw = 100 * time.Millisecond // quick enough to look alive
 	ticker := time.NewTicker(redraw)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-done:
+			return
+		case <-news:
 			return
 		case <-ticker.C:
 			if p.columns() > 0 && p.text != "" {

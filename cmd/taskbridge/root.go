@@ -25,7 +25,8 @@ func newRootCommand(io streams) (*cobra.Command, error) {
 		Long: "taskbridge is an MCP server that runs tool calls as Temporal workflows.\n\n" +
 			"Environment:\n" + indent(table) +
 			"\nThe connection to Temporal comes from the standard variables and profiles: TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE,\n" +
-			"TEMPORAL_API_KEY, TEMPORAL_TLS_*, TEMPORAL_PROFILE, TEMPORAL_CONFIG_FILE.",
+			"TEMPORAL_API_KEY, TEMPORAL_TLS_*, TEMPORAL_CODEC_ENDPOINT, TEMPORAL_CODEC_AUTH, TEMPORAL_PROFILE,\n" +
+			"TEMPORAL_CONFIG_FILE.",
 		Version:       mcpbridge.Version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -43,7 +44,7 @@ func newRootCommand(io streams) (*cobra.Command, error) {
 		newServeCommand(s, io),
 		newStdioCommand(s, io),
 		newWorkerCommand(s, io),
-		newCatalogCommand(io),
+		newCatalogCommand(s, io),
 		newToolsCommand(s.URL, io),
 		newCallCommand(s.URL, io),
 		newTaskCommand(s.URL, io),

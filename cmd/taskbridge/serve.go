@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"go.temporal.io/sdk/client"
 
 	"taskbridge/mcpbridge"
 	"taskbridge/mcpbridge/catalog"
@@ -49,12 +49,12 @@ func serve(ctx context.Context, s settings, io streams) error {
 	if err != nil {
 		return err
 	}
-	temporal, namespace, err := connect(ctx, s, io)
+	temporal, err := connectAll(ctx, s, io, tools.Tools())
 	if err != nil {
 		return err
 	}
 	defer temporal.Close()
-	bridge, err := newBridge(s, io, temporal, namespace, tools)
+	bridge, err := newBridge(s, io, temporal, tools)
 	if err != nil {
 		return err
 	}
@@ -65,10 +65,20 @@ func serve(ctx context.Context, s settings, io streams) error {
 	return bridge.Serve(ctx, listener)
 }
 
-func newBridge(s settings, io streams, temporal client.Client, namespace string, tools *catalog.Catalog) (*mcpbridge.Bridge, error) {
+// collectRarely makes garbage collections rare. What a front end keeps is a few megabytes, so that by default it would collect
+// many times a second under load; it trades some tens of megabytes for a tenth of its time. GOGC says otherwise.
+func collectRarely() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+	}
+}
+
+func newBridge(s settings, io streams, temporal *connections, tools *catalog.Catalog) (*mcpbridge.Bridge, error) {
+	collectRarely()
 	return mcpbridge.New(mcpbridge.Options{
-		Temporal:       temporal,
-		Namespace:      namespace,
+		Temporal:       temporal.Client,
+		Namespace:      temporal.namespace,
+		Namespaces:     temporal.others,
 		Catalog:        tools,
 		StateKey:       s.StateKey,
 		MaxBody:        s.MaxBody,

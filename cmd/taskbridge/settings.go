@@ -13,6 +13,7 @@ import (
 	"github.com/kelseyhightower/envconfig"
 
 	"taskbridge/mcpbridge"
+	"taskbridge/mcpbridge/codec"
 )
 
 // envPrefix begins the names of taskbridge's own settings. The Temporal connection has the standard TEMPORAL_* ones.
@@ -25,6 +26,7 @@ type settings struct {
 	Catalog        []string      `desc:"tool catalogs: YAML files or directories, comma-separated"`
 	TaskQueue      string        `split_words:"true" default:"taskbridge" desc:"task queue of the bundled worker"`
 	StateKey       stateKey      `split_words:"true" desc:"32 random bytes in base64, the same for all front ends of a service, so that one can finish a call which another began; by default random for each process"`
+	PayloadKeys    payloadKeys   `split_words:"true" desc:"AES keys for what tasks are about, as ID:BASE64, comma-separated; the first encrypts, all decrypt; by default nothing is encrypted"`
 	MaxBody        int64         `split_words:"true" default:"4194304" desc:"largest request body in bytes"`
 	AllowedOrigins []string      `split_words:"true" desc:"browser origins beside the server's own that may call, such as https://app.example.com, comma-separated"`
 	MaxSessions    int           `split_words:"true" default:"10000" desc:"how many sessions of clients that speak MCP 2025-11-25 or earlier there may be at once"`
@@ -51,21 +53,21 @@ func loadSettings() (settings, error) {
 	return s, nil
 }
 
-// settingError names the variable, its value and what is wrong with it.
+// settingError names the variable, its value unless that is secret, and what is wrong with it.
 func settingError(err error) error {
 	parse, ok := err.(*envconfig.ParseError)
 	if !ok {
 		return err
 	}
-	want := map[string]string{
+	want, public := map[string]string{
 		"bool":          "must be true or false",
 		"int":           "must be a whole number",
 		"int64":         "must be a whole number",
 		"time.Duration": "must be a duration, such as 30m",
 		"slog.Level":    "must be debug, info, warn or error",
 	}[parse.TypeName]
-	if want == "" {
-		want = parse.Err.Error()
+	if !public { // a key, even if a wrong one
+		return fmt.Errorf("%s: %w", parse.KeyName, parse.Err)
 	}
 	return fmt.Errorf("%s=%q: %s", parse.KeyName, parse.Value, want)
 }
@@ -96,6 +98,19 @@ func (k *stateKey) Decode(text string) error {
 	}
 	*k = key
 	return nil
+}
+
+// payloadKeys are keys for codec.AES, written as codec.ParseKeys reads them.
+type payloadKeys []codec.Key
+
+// Decode implements envconfig.Decoder.
+func (k *payloadKeys) Decode(text string) error {
+	if strings.TrimSpace(text) == "" {
+		return nil
+	}
+	keys, err := codec.ParseKeys(text)
+	*k = keys
+	return err
 }
 
 // checkListen refuses addresses that others can reach, unless told otherwise.

@@ -33,7 +33,7 @@ func TestSettingsAreDocumented(t *testing.T) {
 
 func TestWrongSettingsAreNamed(t *testing.T) {
 	for name, test := range map[string]struct{ value, message string }{
-		"TASKBRIDGE_STATE_KEY": {"short", `TASKBRIDGE_STATE_KEY="short": not 32 bytes in base64`},
+		"TASKBRIDGE_STATE_KEY": {"short", `TASKBRIDGE_STATE_KEY: not 32 bytes in base64`},
 		"TASKBRIDGE_MAX_BODY":  {"-1", "TASKBRIDGE_MAX_BODY=-1: must be a number of bytes above 0"},
 		"TASKBRIDGE_INSECURE":  {"perhaps", `TASKBRIDGE_INSECURE="perhaps": must be true or false`},
 		"TASKBRIDGE_LOG_LEVEL": {"loud", `TASKBRIDGE_LOG_LEVEL="loud": must be debug, info, warn or error`},
@@ -44,6 +44,33 @@ func TestWrongSettingsAreNamed(t *testing.T) {
 			assert.Equal(t, exitUsage, status)
 			assert.Contains(t, stderr, test.message)
 		})
+	}
+}
+
+func TestKeysAreNeverTold(t *testing.T) {
+	const secret = "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0"
+	for name, values := range map[string]map[string]string{
+		"TASKBRIDGE_STATE_KEY": {secret: "TASKBRIDGE_STATE_KEY: not 32 bytes in base64"},
+		"TASKBRIDGE_PAYLOAD_KEYS": {
+			secret:                                  "TASKBRIDGE_PAYLOAD_KEYS: key 1 has no ID: write ID:BASE64",
+			"a:" + secret:                           `TASKBRIDGE_PAYLOAD_KEYS: key "a" has 27 bytes: an AES key has 16, 24 or 32`,
+			"a:" + secret + "!":                     `TASKBRIDGE_PAYLOAD_KEYS: key 1 is not in base64`,
+			"a:" + secret[:32] + ",a:" + secret[4:]: `TASKBRIDGE_PAYLOAD_KEYS: two keys have the ID "a"`,
+		},
+	} {
+		for value, message := range values {
+			t.Setenv(name, value)
+			status, stdout, stderr := commandLine(t, "tools")
+			assert.Equal(t, exitUsage, status)
+			assert.Contains(t, stderr, message)
+			assert.NotContains(t, stdout+stderr, secret[4:12])
+		}
+		t.Setenv(name, "")
+	}
+	t.Setenv("TASKBRIDGE_PAYLOAD_KEYS", "a:"+secret[:32])
+	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"serve", "--catalog", "no-such-file.yaml"}} {
+		_, stdout, stderr := commandLine(t, args...)
+		assert.NotContains(t, stdout+stderr, secret[4:12])
 	}
 }
 

@@ -33,12 +33,12 @@ func stdio(ctx context.Context, s settings, io streams) error {
 	if err != nil {
 		return err
 	}
-	temporal, namespace, err := connect(ctx, s, io)
+	temporal, err := connectAll(ctx, s, io, tools.Tools())
 	if err != nil {
 		return err
 	}
 	defer temporal.Close()
-	bridge, err := newBridge(s, io, temporal, namespace, tools)
+	bridge, err := newBridge(s, io, temporal, tools)
 	if err != nil {
 		return err
 	}

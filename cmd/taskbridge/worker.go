@@ -26,12 +26,12 @@ func newWorkerCommand(s settings, io streams) *cobra.Command {
 }
 
 func runWorker(ctx context.Context, s settings, io streams) error {
-	temporal, _, err := connect(ctx, s, io)
+	temporal, err := connectAll(ctx, s, io, nil)
 	if err != nil {
 		return err
 	}
 	defer temporal.Close()
-	w := workflows.NewWorker(temporal, s.TaskQueue)
+	w := workflows.NewWorker(temporal.Client, s.TaskQueue)
 	if err := w.Start(); err != nil {
 		return fmt.Errorf("start worker: %w", err)
 	}

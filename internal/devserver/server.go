@@ -39,6 +39,8 @@ type Options struct {
 	Client client.Options
 	// Namespace is "default" if empty. A server started here gets it; at Address it must exist.
 	Namespace string
+	// Further namespaces that a server started here gets.
+	Further []string
 	// Port and UIPort of the server and its web UI; 0 takes a free one.
 	Port, UIPort int
 	// NoUI leaves the web UI out.
@@ -167,6 +169,11 @@ func arguments(o Options, port, uiPort string) []string {
 		"--dynamic-config-value", "frontend.namespaceRPS.visibility=200", // lists; 10 a second by default
 		"--dynamic-config-value", "frontend.enableServerVersionCheck=false", // calls home
 	}
+	for _, namespace := range o.Further {
+		if namespace != o.Namespace {
+			args = append(args, "--namespace", namespace)
+		}
+	}
 	if o.NoUI {
 		args = append(args, "--headless")
 	} else {
@@ -276,12 +283,17 @@ func (s *Server) Err() error {
 
 // Stop ends a server started here, forcibly after ten seconds. It may be called again. It returns an error if the
 // server had ended by itself before.
-func (s *Server) Stop() error {
+func (s *Server) Stop() error { return s.stop(stopGrace) }
+
+// Kill ends a server started here without letting it finish anything, as a crash does. Otherwise it is [Server.Stop].
+func (s *Server) Kill() error { return s.stop(0) }
+
+func (s *Server) stop(grace time.Duration) error {
 	if s.child == nil {
 		return nil
 	}
 	s.child.stopping.Store(true)
-	s.child.group.Stop(stopGrace)
+	s.child.group.Stop(grace)
 	<-s.child.done
 	return s.child.err
 }

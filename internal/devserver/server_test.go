@@ -72,7 +72,7 @@ func answers(address string) bool {
 
 func TestStartedServers(t *testing.T) {
 	t.Parallel()
-	first := start(t, Options{Namespace: "builds"})
+	first := start(t, Options{Namespace: "builds", Further: []string{"data", "ops"}})
 	second := start(t, Options{NoUI: true})
 
 	t.Run("are ready, with the namespace, and apart from each other", func(t *testing.T) {
@@ -82,6 +82,12 @@ func TestStartedServers(t *testing.T) {
 		startWorkflow(t, first, "same-id")
 		startWorkflow(t, second, "same-id")
 		assert.False(t, first.External())
+	})
+	t.Run("have the further namespaces", func(t *testing.T) {
+		for _, namespace := range []string{"data", "ops"} {
+			external := start(t, Options{Address: first.Address(), Namespace: namespace})
+			assert.Equal(t, namespace, external.Namespace())
+		}
 	})
 	t.Run("have a web UI unless it is left out", func(t *testing.T) {
 		response, err := http.Get(first.UIURL())

@@ -36,31 +36,53 @@ func New(endpoint string, httpClient *http.Client) *Client {
 	return &Client{endpoint: endpoint, http: httpClient}
 }
 
-// requestMeta is the _meta of every request (MCP 2026-07-28, Overview, "_meta").
-const requestMeta = `{
-	"io.modelcontextprotocol/protocolVersion": "` + protocolVersion + `",
-	"io.modelcontextprotocol/clientInfo": {"name": "taskbridge-cli", "version": "1"},
-	"io.modelcontextprotocol/clientCapabilities": {
-		"elicitation": {"form": {}, "url": {}},
-		"extensions": {"io.modelcontextprotocol/tasks": {}}
+// requestMeta is the _meta of every request (MCP 2026-07-28, Overview, "_meta"), to which further members may be added.
+func requestMeta(further map[string]any) map[string]any {
+	meta := map[string]any{
+		"io.modelcontextprotocol/protocolVersion": protocolVersion,
+		"io.modelcontextprotocol/clientInfo":      map[string]any{"name": "taskbridge-cli", "version": "1"},
+		"io.modelcontextprotocol/clientCapabilities": map[string]any{
+			"elicitation": map[string]any{"form": struct{}{}, "url": struct{}{}},
+			"extensions":  map[string]any{"io.modelcontextprotocol/tasks": struct{}{}},
+		},
 	}
-}`
+	maps.Copy(meta, further)
+	return meta
+}
 
 // Endpoint is the URL of the server.
 func (c *Client) Endpoint() string { return c.endpoint }
 
 // request sends one JSON-RPC request and returns its result. name is the value of header Mcp-Name, "" for none; header
-// holds what else the request needs. A JSON-RPC error is returned as [*Error].
+// holds what else the request needs, and a map under _meta in params what else belongs there. A JSON-RPC error is returned as [*Error].
 func (c *Client) request(ctx context.Context, method, name string, params map[string]any, header http.Header) (json.RawMessage, error) {
-	id := strconv.FormatInt(c.lastID.Add(1), 10)
-	params["_meta"] = json.RawMessage(requestMeta)
-	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(id), "method": method, "params": params})
+	response, id, err := c.send(ctx, method, name, params, header)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	message, err := c.read(response, id)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", method, err)
 	}
+	if message.Error != nil {
+		return nil, message.Error
+	}
+	return message.Result, nil
+}
+
+// send sends one JSON-RPC request and returns its ID and the response, which is not read yet.
+func (c *Client) send(ctx context.Context, method, name string, params map[string]any, header http.Header) (*http.Response, string, error) {
+	id := strconv.FormatInt(c.lastID.Add(1), 10)
+	further, _ := params["_meta"].(map[string]any)
+	params["_meta"] = requestMeta(further)
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(id), "method": method, "params": params})
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: %w", method, err)
+	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint, bytes.NewReader(body))
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	maps.Copy(request.Header, header)
 	request.Header.Set("Content-Type", "application/json")
@@ -72,17 +94,9 @@ func (c *Client) request(ctx context.Context, method, name string, params map[st
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return nil, c.sendError(ctx, err)
+		return nil, "", c.sendError(ctx, err)
 	}
-	defer func() { _ = response.Body.Close() }()
-	message, err := c.read(response, id)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", method, err)
-	}
-	if message.Error != nil {
-		return nil, message.Error
-	}
-	return message.Result, nil
+	return response, id, nil
 }
 
 func (c *Client) sendError(ctx context.Context, err error) error {
@@ -130,7 +144,7 @@ func (c *Client) read(response *http.Response, id string) (*message, error) {
 	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	switch kind {
 	case "text/event-stream":
-		return readStream(response.Body, id)
+		return readStream(response.Body, id, func(string) {})
 	case "application/json":
 		m := new(message)
 		if err := json.NewDecoder(response.Body).Decode(m); err != nil {

@@ -40,7 +40,7 @@ func TestReadStream(t *testing.T) {
 		"broken":                    {"data: {\n\n", "an event of the stream cannot be read: unexpected end of JSON input"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, err := readStream(strings.NewReader(test.stream), "7")
+			m, err := readStream(strings.NewReader(test.stream), "7", func(string) {})
 			if test.err != "" {
 				require.EqualError(t, err, test.err)
 				return

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"mime"
 )
 
 // Tools are all tools of the server, in its order.
@@ -40,7 +41,15 @@ func (c *Client) Tools(ctx context.Context) ([]Tool, error) {
 // Call calls a tool with arguments, a JSON object. round is nil at the first attempt. If ctx ends before the server
 // answers, the server stops what it did for the call. Errors of the protocol are [*Error].
 func (c *Client) Call(ctx context.Context, name string, arguments json.RawMessage, round *Round) (Outcome, error) {
+	return c.CallOnce(ctx, name, "", arguments, round)
+}
+
+// CallOnce is [Client.Call] with an idempotency key, by which tools that dedupe by key know the call again; "" for none.
+func (c *Client) CallOnce(ctx context.Context, name, key string, arguments json.RawMessage, round *Round) (Outcome, error) {
 	params := map[string]any{"name": name, "arguments": arguments}
+	if key != "" {
+		params["_meta"] = map[string]any{"taskbridge/idempotencyKey": key}
+	}
 	if round != nil {
 		params["inputResponses"] = round.InputResponses
 		if round.RequestState != nil {
@@ -116,6 +125,33 @@ func (c *Client) UpdateTask(ctx context.Context, id string, responses map[string
 func (c *Client) CancelTask(ctx context.Context, id string) error {
 	_, err := c.request(ctx, "tasks/cancel", id, map[string]any{"taskId": id}, nil)
 	return err
+}
+
+// Listen calls changed whenever the server pushes the state of a task: when it begins to, and at each change. It returns when
+// the server cannot or does so no more, as after the end of the task, or when ctx ends.
+func (c *Client) Listen(ctx context.Context, id string, changed func()) error {
+	const method = "subscriptions/listen"
+	params := map[string]any{"notifications": map[string]any{"taskIds": []string{id}}}
+	response, requestID, err := c.send(ctx, method, "", params, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); kind != "text/event-stream" {
+		return fmt.Errorf("%s: %s answers %s, not with a stream", method, c.endpoint, response.Status)
+	}
+	ended, err := readStream(response.Body, requestID, func(notification string) {
+		if notification == "notifications/tasks" {
+			changed()
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", method, err)
+	}
+	if ended.Error != nil {
+		return ended.Error
+	}
+	return nil
 }
 
 func decode(method string, raw json.RawMessage, into any) error {

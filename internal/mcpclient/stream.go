@@ -9,8 +9,8 @@ import (
 	"io"
 )
 
-// readStream reads server-sent events until the response with an ID; notifications in between are dropped.
-func readStream(stream io.Reader, id string) (*message, error) {
+// readStream reads server-sent events until the response with an ID. notified gets the methods of notifications before it.
+func readStream(stream io.Reader, id string, notified func(method string)) (*message, error) {
 	lines := bufio.NewReader(stream)
 	for {
 		data, err := nextEvent(lines)
@@ -27,6 +27,7 @@ func readStream(stream io.Reader, id string) (*message, error) {
 		if m.answers(id) {
 			return m, nil
 		}
+		notified(m.Method)
 	}
 }
 

@@ -56,7 +56,7 @@ func confusable(answer, fields *node) []violation {
 	for _, m := range answer.members {
 		for _, field := range fields.entries() {
 			if m.key != field.key && strings.EqualFold(m.key, field.key) {
-				found = append(found, violation{path{m.key}, fmt.Sprintf("is not a field of this form; did you mean %q?", field.key)})
+				found = append(found, violation{path{m.key}, fmt.Sprintf("%s; did you mean %q?", notAField, field.key)})
 			}
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"taskbridge/mcpbridge/internal/wording"
 )
 
 // ArgumentError lists everything wrong with the arguments of a call, in words a model can correct itself by.
@@ -98,7 +100,7 @@ func (t *Tool) ValidateConfirmation(content json.RawMessage) error {
 	if root == nil || len(found) > 0 {
 		return argumentError(found)
 	}
-	return argumentError(validate(t.confirmation, root.value(), root))
+	return argumentError(ofForm(validate(t.confirmation, root.value(), root)))
 }
 
 func validate(schema *jsonschema.Schema, instance any, root *node) []violation {
@@ -289,7 +291,7 @@ func (t *Tool) positional(members []argument) ([]json.RawMessage, error) {
 	for _, m := range members {
 		i := slices.Index(t.Positional, m.name)
 		if i < 0 {
-			return nil, fmt.Errorf("%q has no place among the positional arguments %s", m.name, list(t.Positional, "and"))
+			return nil, fmt.Errorf("%q has no place among the positional arguments %s", m.name, wording.List(t.Positional, "and"))
 		}
 		values[i] = m.value
 	}

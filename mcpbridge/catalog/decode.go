@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"taskbridge/mcpbridge/internal/wording"
 )
 
 // cursor is a value being decoded, with its place for complaints.
@@ -68,13 +70,44 @@ func decode[T any](c cursor, fields []field[T], t *T) map[string]bool {
 		below := c.path.with(m.key)
 		i := slices.IndexFunc(fields, func(f field[T]) bool { return f.name == m.key })
 		if i < 0 {
-			c.report.add(m.at, below, "%s", unknown("field", m.key, names(fields)))
+			c.report.add(m.at, below, "%s", unknownField(m.key, names(fields)))
 			continue
 		}
 		fields[i].set(cursor{c.report, below, m.value}, t)
 		wrong[m.key] = c.report.marked(below)
 	}
 	return wrong
+}
+
+// elsewhere says where what people look for under other names is.
+var elsewhere = map[string]string{
+	"cron":           "a task ends, and a cron workflow does not; use a Temporal Schedule",
+	"cronSchedule":   "a task ends, and a cron workflow does not; use a Temporal Schedule",
+	"schedule":       "a catalog starts workflows when they are called; use a Temporal Schedule for others",
+	"workflowId":     "task IDs are random, so that nobody can guess them; idSuffix ends them, and attach.workflowId follows a workflow that is there",
+	"id":             "task IDs are random, so that nobody can guess them; idSuffix ends them, and attach.workflowId follows a workflow that is there",
+	"timeout":        "write which: executionTimeout, of the workflow with all its runs, runTimeout or taskTimeout",
+	"retryPolicy":    "write it as retry",
+	"live":           "what an unchanged workflow tells about itself is asked with status",
+	"progress":       "what an unchanged workflow tells about itself is asked with status",
+	"query":          "a query belongs into status, or into a question under inputs",
+	"signal":         "a signal is sent by an answer: inputs.NAME.accept.signal",
+	"update":         "an update is sent by an answer: inputs.NAME.accept.update",
+	"questions":      "questions belong under inputs",
+	"elicit":         "questions belong under inputs",
+	"inputSchema":    "the schema of the arguments is written as input",
+	"parameters":     "the schema of the arguments is written as input",
+	"outputSchema":   "the schema of the result is written as output",
+	"search":         "write it as searchAttributes",
+	"idempotencyKey": `write "dedupe: key"; the key comes with the call`,
+}
+
+// unknownField words the complaint about a field that there is not.
+func unknownField(name string, known []string) string {
+	if hint, ok := elsewhere[name]; ok {
+		return hint
+	}
+	return wording.Unknown("field", name, known)
 }
 
 func textField[T any](name string, to func(*T) *string) field[T] {
@@ -101,8 +134,8 @@ func choiceField[T any, E ~string](name string, values choice[E], to func(*T) *E
 	}}
 }
 
-func durationField(name string, within limits, to func(*Tool) *time.Duration) field[Tool] {
-	return field[Tool]{name: name, set: func(c cursor, t *Tool) {
+func durationField[T any](name string, within limits, to func(*T) *time.Duration) field[T] {
+	return field[T]{name: name, set: func(c cursor, t *T) {
 		d, problem := duration(c.node)
 		if problem == "" {
 			problem = within.check(d)
@@ -137,16 +170,42 @@ func toolFields() []field[Tool] {
 		textField("description", func(t *Tool) *string { return &t.Description }),
 		textField("workflow", func(t *Tool) *string { return &t.Workflow }),
 		policy(textField("taskQueue", func(t *Tool) *string { return &t.TaskQueue })),
+		policy(textField("namespace", func(t *Tool) *string { return &t.Namespace })),
+		{name: "attach", set: func(c cursor, t *Tool) {
+			t.Attach = new(Attach)
+			decode(c, attachFields(), t.Attach)
+		}},
 		schemaField("input", func(t *Tool) *json.RawMessage { return &t.InputSchema }),
 		schemaField("output", func(t *Tool) *json.RawMessage { return &t.OutputSchema }),
 		choiceField("arguments", argumentModes, func(t *Tool) *ArgumentMode { return &t.Arguments }),
 		{name: "positional", set: func(c cursor, t *Tool) { t.Positional = c.texts() }},
-		{name: "with", set: setWith},
+		valuesField("with", "argument names", func(t *Tool) *map[string]json.RawMessage { return &t.With }),
+		textField("idSuffix", func(t *Tool) *string { return &t.IDSuffix }),
+		valuesField("memo", "memo fields", func(t *Tool) *map[string]json.RawMessage { return &t.Memo }),
+		valuesField("searchAttributes", "search attributes", func(t *Tool) *map[string]json.RawMessage { return &t.SearchAttributes }),
+		{name: "dedupe", set: setDedupe},
+		{name: "status", set: func(c cursor, t *Tool) {
+			t.Status = new(Status)
+			decode(c, statusFields(), t.Status)
+		}},
+		{name: "inputs", set: setInputs},
 		policy(choiceField("task", taskModes, func(t *Tool) *TaskMode { return &t.Task })),
 		policy(choiceField("fallback", fallbackModes, func(t *Tool) *FallbackMode { return &t.Fallback })),
 		policy(durationField("handoffAfter", handoffs, func(t *Tool) *time.Duration { return &t.HandoffAfter })),
 		policy(choiceField("result", resultModes, func(t *Tool) *ResultMode { return &t.Result })),
-		policy(durationField("executionTimeout", executionTimeouts, func(t *Tool) *time.Duration { return &t.ExecutionTimeout })),
+		textField("resultPath", func(t *Tool) *string { return &t.ResultPath }),
+		policy(durationField("executionTimeout", workflowTimeouts, func(t *Tool) *time.Duration { return &t.ExecutionTimeout })),
+		policy(durationField("runTimeout", workflowTimeouts, func(t *Tool) *time.Duration { return &t.RunTimeout })),
+		policy(durationField("taskTimeout", taskTimeouts, func(t *Tool) *time.Duration { return &t.TaskTimeout })),
+		policy(field[Tool]{name: "retry", set: func(c cursor, t *Tool) {
+			t.Retry = new(Retry)
+			decode(c, retryFields(), t.Retry)
+		}}),
+		policy(field[Tool]{name: "priority", set: func(c cursor, t *Tool) {
+			t.Priority = new(Priority)
+			decode(c, priorityFields(), t.Priority)
+		}}),
+		policy(field[Tool]{name: "versioning", set: setVersioning}),
 		policy(durationField("retention", retentions, func(t *Tool) *time.Duration { return &t.Retention })),
 		policy(durationField("pollInterval", pollIntervals, func(t *Tool) *time.Duration { return &t.PollInterval })),
 		policy(durationField("inlineWait", inlineWaits, func(t *Tool) *time.Duration { return &t.InlineWait })),
@@ -208,14 +267,18 @@ func schemaField[T any](name string, to func(*T) *json.RawMessage) field[T] {
 	}}
 }
 
-func setWith(c cursor, t *Tool) {
-	if !c.is(objectNode, "a mapping of argument names to values") {
-		return
-	}
-	t.With = map[string]json.RawMessage{}
-	for _, m := range c.node.members {
-		t.With[m.key] = m.value.json()
-	}
+// valuesField is a mapping of names to any values.
+func valuesField(name, what string, to func(*Tool) *map[string]json.RawMessage) field[Tool] {
+	return field[Tool]{name: name, set: func(c cursor, t *Tool) {
+		if !c.is(objectNode, "a mapping of "+what+" to values") {
+			return
+		}
+		values := map[string]json.RawMessage{}
+		for _, m := range c.node.members {
+			values[m.key] = m.value.json()
+		}
+		*to(t) = values
+	}}
 }
 
 func (c cursor) texts() []string {
@@ -304,7 +367,7 @@ func (f *file) decode(root *node) []declared {
 		case m.key == "tools":
 			tools = f.tools(cursor{f.report, path{m.key}, m.value}, defaults, broken)
 		case !slices.Contains(topFields, m.key) && !extension.MatchString(m.key):
-			f.report.add(m.at, path{m.key}, "%s", unknown("field", m.key, topFields))
+			f.report.add(m.at, path{m.key}, "%s", wording.Unknown("field", m.key, topFields))
 		}
 	}
 	if root.member("tools") == nil {
@@ -397,6 +460,7 @@ func dropDefaults(own *node, t *Tool) {
 	if own.get("handoffAfter") == nil && t.Fallback != FallbackHandoff {
 		t.HandoffAfter = 0
 	}
+	dropStarting(own, t)
 }
 
 // workflow checks a tool's `with` against what is known of its workflow type.

@@ -2,6 +2,8 @@ package catalog
 
 import (
 	"slices"
+
+	"taskbridge/mcpbridge/internal/wording"
 )
 
 // The keywords of MCP's elicitation forms: flat objects of primitive properties
@@ -63,7 +65,7 @@ func checkForm(c check, at path, root *node) bool {
 func (f *form) keywords(at path, schema *node, allowed []string, where string) {
 	for _, m := range schema.members {
 		if !slices.Contains(allowed, m.key) {
-			f.report(at.with(m.key), "%s", unknown("keyword in "+where, m.key, allowed))
+			f.report(at.with(m.key), "%s", wording.Unknown("keyword in "+where, m.key, allowed))
 		}
 	}
 }
@@ -71,7 +73,7 @@ func (f *form) keywords(at path, schema *node, allowed []string, where string) {
 func (f *form) required(at path, required, properties *node) {
 	for i, name := range required.items {
 		if properties.get(name.text) == nil {
-			f.report(at.with(i), "%s", unknown("property", name.text, properties.keys()))
+			f.report(at.with(i), "%s", wording.Unknown("property", name.text, properties.keys()))
 		}
 	}
 }
@@ -79,12 +81,12 @@ func (f *form) required(at path, required, properties *node) {
 func (f *form) property(at path, schema *node) {
 	declared := schema.get("type")
 	if declared == nil || !slices.Contains(formTypes, declared.text) {
-		f.report(at.with("type"), "a form property is a %s; nested objects cannot be asked for", list(formTypes, "or"))
+		f.report(at.with("type"), "a form property is a %s; nested objects cannot be asked for", wording.List(formTypes, "or"))
 		return
 	}
 	f.keywords(at, schema, formProperty(declared.text), "a form property of type "+declared.text)
 	if format := schema.get("format"); format != nil && !slices.Contains(formFormats, format.text) {
-		f.report(at.with("format"), "%s cannot be asked for; use %s", format.describe(), list(formFormats, "or"))
+		f.report(at.with("format"), "%s cannot be asked for; use %s", format.describe(), wording.List(formFormats, "or"))
 	}
 	if options := schema.get("enum"); options != nil {
 		f.texts(at.with("enum"), options)

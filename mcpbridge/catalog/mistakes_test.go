@@ -137,6 +137,319 @@ tools: *tools
 		},
 	},
 	{
+		"resultPath that is no pointer",
+		`version: 1
+tools:
+  t:
+    workflow: W
+    taskQueue: q
+    resultPath: report.url
+`,
+		[]string{
+			`c.yaml:6:17: tools.t.resultPath: "report.url" is not a JSON Pointer; write it like "/report/url" or "/items/0"`,
+		},
+	},
+	{
+		"resultPath with a broken escape",
+		`version: 1
+tools:
+  t:
+    workflow: W
+    taskQueue: q
+    resultPath: '/a~2'
+`,
+		[]string{
+			`c.yaml:6:17: tools.t.resultPath: "/a~2" is not a JSON Pointer; write it like "/report/url" or "/items/0"`,
+		},
+	},
+	{
+		"empty resultPath",
+		`version: 1
+tools:
+  t:
+    workflow: W
+    taskQueue: q
+    resultPath: ''
+`,
+		[]string{
+			`c.yaml:6:17: tools.t.resultPath: is empty; write something or remove it`,
+		},
+	},
+	{
+		"resultPath of a list",
+		`version: 1
+tools:
+  t:
+    workflow: W
+    taskQueue: q
+    resultPath: [a]
+`,
+		[]string{
+			`c.yaml:6:17: tools.t.resultPath: expected a string, found a list`,
+		},
+	},
+	{
+		"resultPath of a whole result",
+		`version: 1
+tools:
+  t:
+    workflow: W
+    taskQueue: q
+    result: mcp
+    resultPath: /a
+`,
+		[]string{
+			`c.yaml:7:17: tools.t.resultPath: has no meaning with "result: mcp", which passes the whole result on; remove one of the two`,
+		},
+	},
+	{
+		"runTimeout too short",
+		`version: 1
+tools:
+  t:
+    workflow: W
+    taskQueue: q
+    runTimeout: 10ms
+`,
+		[]string{
+			`c.yaml:6:17: tools.t.runTimeout: 10ms is too short; the shortest is 1s`,
+		},
+	},
+	{
+		"taskTimeout too long",
+		`version: 1
+tools:
+  t:
+    workflow: W
+    taskQueue: q
+    taskTimeout: 5m
+`,
+		[]string{
+			`c.yaml:6:18: tools.t.taskTimeout: 5m is too long; the longest is 2m`,
+		},
+	},
+	{
+		"taskTimeout without a unit",
+		`version: 1
+tools:
+  t:
+    workflow: W
+    taskQueue: q
+    taskTimeout: 10
+`,
+		[]string{
+			`c.yaml:6:18: tools.t.taskTimeout: 10 has no unit; write 10s`,
+		},
+	},
+	{
+		"retry as a number",
+		`version: 1
+tools:
+  t:
+    workflow: W
+    taskQueue: q
+    retry: 3
+`,
+		[]string{
+			`c.yaml:6:12: tools.t.retry: expected a mapping, found the number 3`,
+		},
+	},
+	{
+		"retry with an unknown field",
+		`version: 1
+tools:
+  t:
+    workflow: W
+    taskQueue: q
+    retry: { maxAttempts: 3 }
+`,
+		[]string{
+			`c.yaml:6:14: tools.t.retry.maxAttempts: unknown field; known are initialInterval, backoffCoefficient, maximumInterval, maximumAttempts and nonRetryableErrorTypes`,
+		},
+	},
+	{
+		"retry interval without a unit",
+		`version: 1
+tools:
+  t:
+    workflow: W
+    taskQueue: q
+    retry: { initialInterval: 1 }
+`,
+		[]string{
+			`c.yaml:6:31: tools.t.retry.initialInterval: 1 has no unit; write 1s`,
+		},
+	},
+	{
+		"retry interval too short",
+		`version: 1
+tools:
+  t:
+    workflow: W
+    taskQueue: q
+    retry: { maximumInterval: 1us }
+`,
+		[]string{
+			`c.yaml:6:31: tools.t.retry.maximumInterval: 1µs is too short; the shortest is 1ms`,
+		},
+	},
+	{
+		"retry intervals the wrong way round",
+		`version: 1
+tools:
+  t:
+    workflow: W
+    taskQueue: q
+    retry: { initialInterval: 1m, maximumInterval: 1s }
+`,
+		[]string{
+			`c.yaml:6:52: tools.t.retry.maximumInterval: 1s is shorter than the initialInterval, 1m`,
+		},
+	},
+	{
+		"retry that shrinks",
+		`version: 1
+tools:
+  t:
+    workflow: W
+    taskQueue: q
+    retry: { backoffCoefficient: 0.5 }
+`,
+		[]string{
+			`c.yaml:6:34: tools.t.retry.backoffCoefficient: 0.5 is too small; 1 keeps the interval, 2 doubles it each time`,
+		},
+	},
+	{
+		"retry coefficient in words",
+		`version: 1
+tools:
+  t:
+    workflow: W
+    taskQueue: q
+    retry: { backoffCoefficient: two }
+`,
+		[]string{
+			`c.yaml:6:34: tools.t.retry.backoffCoefficient: expected a number, found the string "two"`,
+		},
+	},
+	{
+		"negative attempts",
+		`version: 1
+tools:
+  t:
+    workflow: W
+    taskQueue: q
+    retry: { maximumAttempts: -1 }
+`,
+		[]string{
+			`c.yaml:6:31: tools.t.retry.maximumAttempts: -1 is negative; 0 is without limit`,
+		},
+	},
+	{
+		"half an attempt",
+		`version: 1
+tools:
+  t:
+    workflow: W
+    taskQueue: q
+    retry: { maximumAttempts: 1.5 }
+`,
+		[]string{
+			`c.yaml:6:31: tools.t.retry.maximumAttempts: expected a whole number, found the number 1.5`,
+		},
+	},
+	{
+		"too many attempts",
+		`version: 1
+tools:
+  t:
+    workflow: W
+    taskQueue: q
+    retry: { maximumAttempts: 99999999999 }
+`,
+		[]string{
+			`c.yaml:6:31: tools.t.retry.maximumAttempts: expected a whole number, found the number 99999999999`,
+		},
+	},
+	{
+		"error types that are no list",
+		`version: 1
+tools:
+  t:
+    workflow: W
+    taskQueue: q
+    retry: { nonRetryableErrorTypes: Bad }
+`,
+		[]string{
+			`c.yaml:6:38: tools.t.retry.nonRetryableErrorTypes: expected a list, found the string "Bad"`,
+		},
+	},
+	{
+		"priority as a word",
+		`version: 1
+tools:
+  t:
+    workflow: W
+    taskQueue: q
+    priority: high
+`,
+		[]string{
+			`c.yaml:6:15: tools.t.priority: expected a mapping, found the string "high"`,
+		},
+	},
+	{
+		"priority out of range",
+		`version: 1
+tools:
+  t:
+    workflow: W
+    taskQueue: q
+    priority: { key: 9 }
+`,
+		[]string{
+			`c.yaml:6:22: tools.t.priority.key: 9 is not a priority; use 1, the most urgent, to 5`,
+		},
+	},
+	{
+		"long fairness key",
+		`version: 1
+tools:
+  t:
+    workflow: W
+    taskQueue: q
+    priority: { fairnessKey: kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk }
+`,
+		[]string{
+			`c.yaml:6:30: tools.t.priority.fairnessKey: has 65 bytes; Temporal takes at most 64`,
+		},
+	},
+	{
+		"heavy fairness key",
+		`version: 1
+tools:
+  t:
+    workflow: W
+    taskQueue: q
+    priority: { fairnessWeight: 2000 }
+`,
+		[]string{
+			`c.yaml:6:33: tools.t.priority.fairnessWeight: 2000 is not a weight; use 0.001 to 1000`,
+		},
+	},
+	{
+		"cron",
+		`version: 1
+tools:
+  t:
+    workflow: W
+    taskQueue: q
+    cron: '0 2 * * *'
+`,
+		[]string{
+			`c.yaml:6:5: tools.t.cron: a task ends, and a cron workflow does not; use a Temporal Schedule`,
+		},
+	},
+	{
 		"unknown top-level field",
 		`version: 1
 tool: {}
@@ -247,7 +560,7 @@ tools: {}
 		withFields(`    colour: red
 `),
 		[]string{
-			"c.yaml:6:5: tools.t.colour: unknown field; known are title, description, workflow, taskQueue, input, output, arguments, positional, with, task, fallback, handoffAfter, result, executionTimeout, retention, pollInterval, inlineWait, cancel, confirm, annotations, icons, inputFile and outputFile",
+			"c.yaml:6:5: tools.t.colour: unknown field; known are title, description, workflow, taskQueue, namespace, attach, input, output, arguments, positional, with, idSuffix, memo, searchAttributes, dedupe, status, inputs, task, fallback, handoffAfter, result, resultPath, executionTimeout, runTimeout, taskTimeout, retry, priority, versioning, retention, pollInterval, inlineWait, cancel, confirm, annotations, icons, inputFile and outputFile",
 		},
 	},
 	{
@@ -1080,6 +1393,833 @@ tools:
 `),
 		[]string{
 			`c.yaml:6:16: tools.t.with."<<": expected a mapping to merge, found a list`,
+		},
+	},
+	{
+		"live belongs to status",
+		withFields(`    live: true
+`),
+		[]string{
+			"c.yaml:6:5: tools.t.live: what an unchanged workflow tells about itself is asked with status",
+		},
+	},
+	{
+		"a signal outside of questions",
+		withFields(`    signal: approve
+`),
+		[]string{
+			"c.yaml:6:5: tools.t.signal: a signal is sent by an answer: inputs.NAME.accept.signal",
+		},
+	},
+	{
+		"a workflow ID of one's own",
+		withFields(`    workflowId: order-1
+`),
+		[]string{
+			"c.yaml:6:5: tools.t.workflowId: task IDs are random, so that nobody can guess them; idSuffix ends them, and attach.workflowId follows a workflow that is there",
+		},
+	},
+	{
+		"a timeout of no kind",
+		withFields(`    timeout: 5m
+`),
+		[]string{
+			"c.yaml:6:5: tools.t.timeout: write which: executionTimeout, of the workflow with all its runs, runTimeout or taskTimeout",
+		},
+	},
+	{
+		"a retry policy under its Temporal name",
+		withFields(`    retryPolicy: { maximumAttempts: 3 }
+`),
+		[]string{
+			"c.yaml:6:5: tools.t.retryPolicy: write it as retry",
+		},
+	},
+	{
+		"a schedule",
+		withFields(`    schedule: '@daily'
+`),
+		[]string{
+			"c.yaml:6:5: tools.t.schedule: a catalog starts workflows when they are called; use a Temporal Schedule for others",
+		},
+	},
+	{
+		"schema under its name on the wire",
+		withFields(`    inputSchema: { type: object }
+`),
+		[]string{
+			"c.yaml:6:5: tools.t.inputSchema: the schema of the arguments is written as input",
+		},
+	},
+	{
+		"questions under another name",
+		withFields(`    questions: {}
+`),
+		[]string{
+			"c.yaml:6:5: tools.t.questions: questions belong under inputs",
+		},
+	},
+	{
+		"query beside the fields of a tool",
+		withFields(`    query: state
+`),
+		[]string{
+			"c.yaml:6:5: tools.t.query: a query belongs into status, or into a question under inputs",
+		},
+	},
+	{
+		"namespace that is no string",
+		withFields(`    namespace: [a]
+`),
+		[]string{
+			"c.yaml:6:16: tools.t.namespace: expected a string, found a list",
+		},
+	},
+	{
+		"suffix with an unknown argument",
+		withFields(`    input: { type: object, properties: { city: { type: string }, count: { type: integer } } }
+    idSuffix: "${args.citty}"
+`),
+		[]string{
+			`c.yaml:7:15: tools.t.idSuffix: ${args.citty}: args has no "citty"; did you mean "city"?`,
+		},
+	},
+	{
+		"suffix with other characters",
+		withFields(`    idSuffix: "a:b"
+`),
+		[]string{
+			`c.yaml:6:15: tools.t.idSuffix: ":" cannot be in it; use letters, digits and . _ ~ @ + -`,
+		},
+	},
+	{
+		"suffix without an end",
+		withFields(`    idSuffix: "a-${args.city"
+`),
+		[]string{
+			"c.yaml:6:15: tools.t.idSuffix: ${args.city has no } that ends it; write $${ for the characters ${ themselves",
+		},
+	},
+	{
+		"suffix that asks a query",
+		withFields(`    idSuffix: "${query.a}"
+`),
+		[]string{
+			"c.yaml:6:15: tools.t.idSuffix: query is known of running workflows only; before the start there is args, the call's arguments",
+		},
+	},
+	{
+		"suffix beside dedupe",
+		withFields(`    idSuffix: x
+    dedupe: key
+`),
+		[]string{
+			"c.yaml:6:15: tools.t.idSuffix: cannot go with dedupe, which makes task IDs of its own; remove one of the two",
+		},
+	},
+	{
+		"expression that is none",
+		withFields(`    input: { type: object, properties: { city: { type: string }, count: { type: integer } } }
+    memo: { a: "${args.}" }
+`),
+		[]string{
+			`c.yaml:7:16: tools.t.memo.a: ${args.}: character 6: unexpected "."`,
+		},
+	},
+	{
+		"empty expression",
+		withFields(`    memo: { a: "x ${ }" }
+`),
+		[]string{
+			"c.yaml:6:16: tools.t.memo.a: ${ }: is empty; write an expression",
+		},
+	},
+	{
+		"unknown variable",
+		withFields(`    input: { type: object, properties: { city: { type: string }, count: { type: integer } } }
+    memo: { a: "${arg.city}" }
+`),
+		[]string{
+			`c.yaml:7:16: tools.t.memo.a: ${arg.city}: unknown variable "arg"; did you mean "args"?`,
+		},
+	},
+	{
+		"unknown function",
+		withFields(`    input: { type: object, properties: { city: { type: string }, count: { type: integer } } }
+    memo: { a: { b: [ "${siz(args.city)}" ] } }
+`),
+		[]string{
+			`c.yaml:7:23: tools.t.memo.a.b[0]: ${siz(args.city)}: unknown function "siz"; did you mean "size"?`,
+		},
+	},
+	{
+		"operands that do not go together",
+		withFields(`    memo: { a: "${1 + 'a'}" }
+`),
+		[]string{
+			"c.yaml:6:16: tools.t.memo.a: ${1 + 'a'}: character 3: + does not take int, string",
+		},
+	},
+	{
+		"memo that is taskbridge's own",
+		withFields(`    memo: { mcp.state: 1 }
+`),
+		[]string{
+			`c.yaml:6:24: tools.t.memo."mcp.state": names that begin with "mcp." are taskbridge's own; choose another`,
+		},
+	},
+	{
+		"memo that is no mapping",
+		withFields(`    memo: [a]
+`),
+		[]string{
+			"c.yaml:6:11: tools.t.memo: expected a mapping of memo fields to values, found a list",
+		},
+	},
+	{
+		"expression in a name",
+		withFields(`    memo: { a: { "${args.x}": 1 } }
+`),
+		[]string{
+			`c.yaml:6:31: tools.t.memo.a."${args.x}": the name of a member cannot have ${ in it; expressions are for values`,
+		},
+	},
+	{
+		"search attribute that is a mapping",
+		withFields(`    searchAttributes: { Team: { a: b } }
+`),
+		[]string{
+			"c.yaml:6:31: tools.t.searchAttributes.Team: a search attribute is a string, a number, true or false, or a list of strings, found a mapping",
+		},
+	},
+	{
+		"search attribute that is null",
+		withFields(`    searchAttributes: { Team: }
+`),
+		[]string{
+			"c.yaml:6:31: tools.t.searchAttributes.Team: a search attribute is a string, a number, true or false, or a list of strings, found nothing (null)",
+		},
+	},
+	{
+		"search attribute with numbers in a list",
+		withFields(`    searchAttributes: { Tags: [a, 1] }
+`),
+		[]string{
+			"c.yaml:6:31: tools.t.searchAttributes.Tags: a search attribute is a string, a number, true or false, or a list of strings, found a list with the number 1",
+		},
+	},
+	{
+		"argument that nobody can give in a search attribute",
+		withFields(`    input: { type: object, properties: { city: { type: string }, count: { type: integer } } }
+    searchAttributes: { City: "${args.town}" }
+`),
+		[]string{
+			`c.yaml:7:31: tools.t.searchAttributes.City: ${args.town}: args has no "town"; it has city and count`,
+		},
+	},
+	{
+		"dedupe by something else",
+		withFields(`    dedupe: content
+`),
+		[]string{
+			`c.yaml:6:13: tools.t.dedupe: "content" is not a way to tell calls apart; use arguments or key`,
+		},
+	},
+	{
+		"dedupe that is no mapping",
+		withFields(`    dedupe: [arguments]
+`),
+		[]string{
+			"c.yaml:6:13: tools.t.dedupe: expected a way to tell calls apart, found a list; use arguments or key",
+		},
+	},
+	{
+		"dedupe by nothing",
+		withFields(`    dedupe: { afterCompletion: true }
+`),
+		[]string{
+			"c.yaml:6:5: tools.t.dedupe.by: is missing; say what makes two calls the same: arguments or key",
+		},
+	},
+	{
+		"dedupe beside confirm",
+		withFields(`    dedupe: arguments
+    confirm: { message: Really? }
+`),
+		[]string{
+			"c.yaml:6:13: tools.t.dedupe: cannot go with confirm, which asks about each call; remove one of the two",
+		},
+	},
+	{
+		"versioning by another name",
+		withFields(`    versioning: latest
+`),
+		[]string{
+			`c.yaml:6:17: tools.t.versioning: expected autoUpgrade, or a mapping with deployment and buildId, found the string "latest"`,
+		},
+	},
+	{
+		"version without a deployment",
+		withFields(`    versioning: { buildId: "1" }
+`),
+		[]string{
+			`c.yaml:6:5: tools.t.versioning.deployment: is missing; name the worker deployment, or write "versioning: autoUpgrade"`,
+		},
+	},
+	{
+		"version without a build ID",
+		withFields(`    versioning: { deployment: orders }
+`),
+		[]string{
+			"c.yaml:6:5: tools.t.versioning.buildId: is missing; name the build ID that workflows are pinned to",
+		},
+	},
+	{
+		"status that says nothing",
+		withFields(`    status: {}
+`),
+		[]string{
+			"c.yaml:6:13: tools.t.status: says nothing; name a query that the workflow answers, or write a message",
+		},
+	},
+	{
+		"total without done",
+		withFields(`    status: { query: progress, total: query.total }
+`),
+		[]string{
+			"c.yaml:6:39: tools.t.status.total: needs done beside it, the number of steps that are done",
+		},
+	},
+	{
+		"done that is text",
+		withFields(`    status: { query: progress, done: "'three'" }
+`),
+		[]string{
+			"c.yaml:6:38: tools.t.status.done: is of type string, and a number belongs here",
+		},
+	},
+	{
+		"done in braces",
+		withFields(`    status: { query: progress, done: "${query.done}" }
+`),
+		[]string{
+			"c.yaml:6:38: tools.t.status.done: is an expression as a whole; write it without ${ and }",
+		},
+	},
+	{
+		"query that is not asked",
+		withFields(`    status: { message: "${query.state}" }
+`),
+		[]string{
+			`c.yaml:6:24: tools.t.status.message: there is no query here; name the one to ask with "query: NAME" beside this`,
+		},
+	},
+	{
+		"arguments of a workflow that runs",
+		withFields(`    status: { message: "for ${args.city}" }
+`),
+		[]string{
+			"c.yaml:6:24: tools.t.status.message: the arguments of the call are not known any more; keep the ones needed in the tool's memo, and write memo.NAME",
+		},
+	},
+	{
+		"status that is no mapping",
+		withFields(`    status: progress
+`),
+		[]string{
+			`c.yaml:6:13: tools.t.status: expected a mapping, found the string "progress"`,
+		},
+	},
+	{
+		"misspelt field of status",
+		withFields(`    status: { querry: progress, message: m }
+`),
+		[]string{
+			`c.yaml:6:15: tools.t.status.querry: unknown field; did you mean "query"?`,
+		},
+	},
+	{
+		"questions as a list",
+		withFields(`    inputs: [approve]
+`),
+		[]string{
+			"c.yaml:6:13: tools.t.inputs: expected a mapping of names to questions, found a list",
+		},
+	},
+	{
+		"question with a name of other characters",
+		withFields(`    inputs: { "go on": { when: true, message: m, accept: { signal: s }, decline: cancel } }
+`),
+		[]string{
+			`c.yaml:6:24: tools.t.inputs."go on": "go on" is not a name for a question; use a letter, then letters, digits, _ and -, 64 at most`,
+		},
+	},
+	{
+		"question without a condition",
+		withFields(`    inputs: { q: { message: m, accept: { signal: s }, decline: cancel } }
+`),
+		[]string{
+			`c.yaml:6:15: tools.t.inputs.q.when: is missing; write the condition under which the workflow waits, such as "query.state == 'waiting'"`,
+		},
+	},
+	{
+		"question that asks nothing",
+		withFields(`    inputs: { q: { when: true, accept: { signal: s }, decline: cancel } }
+`),
+		[]string{
+			"c.yaml:6:15: tools.t.inputs.q.message: is missing; write the question to ask",
+		},
+	},
+	{
+		"question whose answers do nothing",
+		withFields(`    inputs: { q: { when: true, message: m } }
+`),
+		[]string{
+			"c.yaml:6:15: tools.t.inputs.q.accept: does nothing; say what an accepted answer does: name a signal or an update to send, or an activity to complete",
+			`c.yaml:6:15: tools.t.inputs.q.decline: does nothing; say what an answer that is not accepted does: name a signal or an update to send, or an activity to complete, or write "decline: cancel"`,
+		},
+	},
+	{
+		"condition that is a number",
+		withFields(`    inputs: { q: { when: size(activities), message: m, accept: { signal: s }, decline: cancel } }
+`),
+		[]string{
+			"c.yaml:6:26: tools.t.inputs.q.when: is of type int, and a condition is true or false",
+		},
+	},
+	{
+		"condition with one equals sign",
+		withFields(`    inputs:
+      approve:
+        query: state
+        when: query = 'waiting'
+        message: Go on?
+        accept: { signal: s }
+        decline: cancel
+`),
+		[]string{
+			"c.yaml:9:15: tools.t.inputs.approve.when: character 7: = does not compare; write ==",
+		},
+	},
+	{
+		"condition with an open string",
+		withFields(`    inputs:
+      approve:
+        query: state
+        when: query == 'waiting
+        message: Go on?
+        accept: { signal: s }
+        decline: cancel
+`),
+		[]string{
+			"c.yaml:9:15: tools.t.inputs.approve.when: character 10: cannot read 'waiting; is a quote missing?",
+		},
+	},
+	{
+		"condition on a query that is not asked",
+		withFields(`    inputs:
+      approve:
+        when: query == 'waiting'
+        message: Go on?
+        accept: { signal: s }
+        decline: cancel
+`),
+		[]string{
+			`c.yaml:8:15: tools.t.inputs.approve.when: there is no query here; name the one to ask with "query: NAME" beside this`,
+		},
+	},
+	{
+		"condition with a misspelt variable",
+		withFields(`    inputs:
+      approve:
+        query: state
+        when: memmo.a == 'waiting'
+        message: Go on?
+        accept: { signal: s }
+        decline: cancel
+`),
+		[]string{
+			`c.yaml:9:15: tools.t.inputs.approve.when: unknown variable "memmo"; did you mean "memo"?`,
+		},
+	},
+	{
+		"condition in braces",
+		withFields(`    inputs:
+      approve:
+        query: state
+        when: "${query == 'waiting'}"
+        message: Go on?
+        accept: { signal: s }
+        decline: cancel
+`),
+		[]string{
+			"c.yaml:9:15: tools.t.inputs.approve.when: is an expression as a whole; write it without ${ and }",
+		},
+	},
+	{
+		"condition on the answer",
+		withFields(`    inputs:
+      approve:
+        query: state
+        when: answer.yes
+        message: Go on?
+        accept: { signal: s }
+        decline: cancel
+`),
+		[]string{
+			"c.yaml:9:15: tools.t.inputs.approve.when: only the payload of accept has an answer",
+		},
+	},
+	{
+		"answer that does two things",
+		withFields(`    inputs:
+      approve:
+        query: state
+        when: query == 'waiting'
+        message: Go on?
+        accept: { signal: s, update: u }
+        decline: cancel
+`),
+		[]string{
+			"c.yaml:11:17: tools.t.inputs.approve.accept: signal and update do not go together; an answer does one thing",
+		},
+	},
+	{
+		"misspelt effect",
+		withFields(`    inputs:
+      approve:
+        query: state
+        when: query == 'waiting'
+        message: Go on?
+        accept: { signl: s }
+        decline: cancel
+`),
+		[]string{
+			"c.yaml:11:17: tools.t.inputs.approve.accept: does nothing; say what an accepted answer does: name a signal or an update to send, or an activity to complete",
+			`c.yaml:11:19: tools.t.inputs.approve.accept.signl: unknown field; did you mean "signal"?`,
+		},
+	},
+	{
+		"accept that cancels",
+		withFields(`    inputs:
+      approve:
+        query: state
+        when: query == 'waiting'
+        message: Go on?
+        accept: cancel
+        decline: cancel
+`),
+		[]string{
+			`c.yaml:11:17: tools.t.inputs.approve.accept: expected a mapping with a signal, an update or an activity, found the string "cancel"`,
+		},
+	},
+	{
+		"decline that is another word",
+		withFields(`    inputs:
+      approve:
+        query: state
+        when: query == 'waiting'
+        message: Go on?
+        accept: { signal: s }
+        decline: stop
+`),
+		[]string{
+			`c.yaml:12:18: tools.t.inputs.approve.decline: expected cancel, or a mapping with a signal, an update or an activity, found the string "stop"`,
+		},
+	},
+	{
+		"decline of an activity that accept leaves alone",
+		withFields(`    inputs:
+      approve:
+        query: state
+        when: query == 'waiting'
+        message: Go on?
+        accept: { signal: s }
+        decline: { activity: A }
+`),
+		[]string{
+			"c.yaml:12:30: tools.t.inputs.approve.decline.activity: which one is meant is known only if accept completes it as well",
+		},
+	},
+	{
+		"decline of another activity",
+		withFields(`    inputs:
+      approve:
+        query: state
+        when: query == 'waiting'
+        message: Go on?
+        accept: { activity: A }
+        decline: { activity: B }
+`),
+		[]string{
+			`c.yaml:12:30: tools.t.inputs.approve.decline.activity: accept completes "A"; a question is about one activity`,
+		},
+	},
+	{
+		"once for activities",
+		withFields(`    inputs:
+      approve:
+        query: state
+        when: query == 'waiting'
+        message: Go on?
+        once: true
+        accept: { activity: A }
+        decline: { activity: A }
+`),
+		[]string{
+			"c.yaml:11:15: tools.t.inputs.approve.once: has no meaning here: each activity is asked about once; remove it",
+		},
+	},
+	{
+		"payload with a field that is not asked for",
+		withFields(`    inputs:
+      approve:
+        query: state
+        when: query == 'waiting'
+        message: Go on?
+        schema: { type: object, properties: { reason: { type: string } } }
+        accept: { signal: s, payload: { why: "${answer.reson}" } }
+        decline: cancel
+`),
+		[]string{
+			`c.yaml:12:46: tools.t.inputs.approve.accept.payload.why: ${answer.reson}: answer has no "reson"; did you mean "reason"?`,
+		},
+	},
+	{
+		"payload of a decline with an answer",
+		withFields(`    inputs:
+      approve:
+        query: state
+        when: query == 'waiting'
+        message: Go on?
+        accept: { signal: s }
+        decline: { signal: s, payload: "${answer.reason}" }
+`),
+		[]string{
+			"c.yaml:12:40: tools.t.inputs.approve.decline.payload: an answer that is not accepted has no form",
+		},
+	},
+	{
+		"payload with arguments of the call",
+		withFields(`    inputs:
+      approve:
+        query: state
+        when: query == 'waiting'
+        message: Go on?
+        accept: { signal: s, payload: [1, "${args.city}"] }
+        decline: cancel
+`),
+		[]string{
+			"c.yaml:11:43: tools.t.inputs.approve.accept.payload[1]: the arguments of the call are not known any more; keep the ones needed in the tool's memo, and write memo.NAME",
+		},
+	},
+	{
+		"form with nested fields",
+		withFields(`    inputs:
+      approve:
+        query: state
+        when: query == 'waiting'
+        message: Go on?
+        schema: { type: object, properties: { a: { type: object } } }
+        accept: { signal: s }
+        decline: cancel
+`),
+		[]string{
+			"c.yaml:11:58: tools.t.inputs.approve.schema.properties.a.type: a form property is a string, number, integer, boolean or array; nested objects cannot be asked for",
+		},
+	},
+	{
+		"signal directly in a question",
+		withFields(`    inputs:
+      approve:
+        query: state
+        when: query == 'waiting'
+        message: Go on?
+        signal: s
+        accept: { signal: s }
+        decline: cancel
+`),
+		[]string{
+			"c.yaml:11:9: tools.t.inputs.approve.signal: a signal is sent by an answer: inputs.NAME.accept.signal",
+		},
+	},
+	{
+		"once that is no boolean",
+		withFields(`    inputs:
+      approve:
+        query: state
+        when: query == 'waiting'
+        message: Go on?
+        once: yes please
+        accept: { signal: s }
+        decline: cancel
+`),
+		[]string{
+			`c.yaml:11:15: tools.t.inputs.approve.once: expected true or false, found the string "yes please"`,
+		},
+	},
+	{
+		"attach without an ID",
+		`version: 1
+defaults: { executionTimeout: 1h }
+tools:
+  t:
+    attach: {}
+`,
+		[]string{
+			`c.yaml:5:5: tools.t.attach.workflowId: is missing; write the ID of the workflow to follow, such as "backfill-${args.date}"`,
+		},
+	},
+	{
+		"attach to anything",
+		`version: 1
+defaults: { executionTimeout: 1h }
+tools:
+  t:
+    attach: { workflowId: "*" }
+`,
+		[]string{
+			`c.yaml:5:27: tools.t.attach.workflowId: would let callers reach any workflow; begin it with text of its own, as in "backfill-${args.date}"`,
+		},
+	},
+	{
+		"attach to what the caller says",
+		`version: 1
+defaults: { executionTimeout: 1h }
+tools:
+  t:
+    attach: { workflowId: "${args.id}" }
+    input: { type: object, properties: { id: { type: string } } }
+`,
+		[]string{
+			`c.yaml:5:27: tools.t.attach.workflowId: would let callers reach any workflow; begin it with text of its own, as in "backfill-${args.date}"`,
+		},
+	},
+	{
+		"attach to tasks of callers",
+		`version: 1
+defaults: { executionTimeout: 1h }
+tools:
+  t:
+    attach: { workflowId: "mcp:*" }
+`,
+		[]string{
+			`c.yaml:5:27: tools.t.attach.workflowId: workflows whose ID begins with "mcp:" are tasks of callers, and nobody else's to follow`,
+		},
+	},
+	{
+		"attach with a star inside",
+		`version: 1
+defaults: { executionTimeout: 1h }
+tools:
+  t:
+    attach: { workflowId: "a-*-b" }
+`,
+		[]string{
+			"c.yaml:5:27: tools.t.attach.workflowId: a * can stand only at its end",
+		},
+	},
+	{
+		"attach with an unknown argument",
+		`version: 1
+defaults: { executionTimeout: 1h }
+tools:
+  t:
+    attach: { workflowId: "a-${args.id}" }
+`,
+		[]string{
+			`c.yaml:5:27: tools.t.attach.workflowId: ${args.id}: args has no "id", nor anything else`,
+		},
+	},
+	{
+		"attach with other than ASCII",
+		`version: 1
+defaults: { executionTimeout: 1h }
+tools:
+  t:
+    attach: { workflowId: "träge-*" }
+`,
+		[]string{
+			`c.yaml:5:27: tools.t.attach.workflowId: "träge-" has other than printable ASCII characters, which Temporal does not take in IDs`,
+		},
+	},
+	{
+		"attach that allows something else",
+		`version: 1
+defaults: { executionTimeout: 1h }
+tools:
+  t:
+    attach: { workflowId: "a-*", allow: [read, signal] }
+`,
+		[]string{
+			`c.yaml:5:42: tools.t.attach.allow[0]: "read" is not something to allow; use answer or cancel`,
+			`c.yaml:5:48: tools.t.attach.allow[1]: "signal" is not something to allow; use answer or cancel`,
+		},
+	},
+	{
+		"attach beside a workflow to start",
+		`version: 1
+defaults: { executionTimeout: 1h }
+tools:
+  t:
+    attach: { workflowId: "a-*" }
+    workflow: W
+    taskQueue: q
+    with: { a: 1 }
+    memo: { a: 1 }
+    retry: {}
+`,
+		[]string{
+			"c.yaml:6:15: tools.t.workflow: has no meaning with attach, which follows a workflow that is there; remove one of the two",
+			"c.yaml:7:16: tools.t.taskQueue: has no meaning with attach, which follows a workflow that is there; remove one of the two",
+			"c.yaml:8:11: tools.t.with: has no meaning with attach, which follows a workflow that is there; remove one of the two",
+			"c.yaml:9:11: tools.t.memo: has no meaning with attach, which follows a workflow that is there; remove one of the two",
+			"c.yaml:10:12: tools.t.retry: has no meaning with attach, which follows a workflow that is there; remove one of the two",
+		},
+	},
+	{
+		"attach beside confirm and dedupe",
+		`version: 1
+defaults: { executionTimeout: 1h }
+tools:
+  t:
+    attach: { workflowId: "a-*" }
+    confirm: { message: Really? }
+    dedupe: key
+`,
+		[]string{
+			"c.yaml:6:14: tools.t.confirm: has no meaning with attach, which follows a workflow that is there; remove one of the two",
+			"c.yaml:7:13: tools.t.dedupe: has no meaning with attach, which follows a workflow that is there; remove one of the two",
+			"c.yaml:7:13: tools.t.dedupe: cannot go with confirm, which asks about each call; remove one of the two",
+		},
+	},
+	{
+		"attach whose callers may not do what the tool offers",
+		`version: 1
+defaults: { executionTimeout: 1h }
+tools:
+  t:
+    attach: { workflowId: "a-*" }
+    cancel: terminate
+    inputs: { q: { when: true, message: m, accept: { signal: s }, decline: cancel } }
+`,
+		[]string{
+			`c.yaml:6:13: tools.t.cancel: callers may not cancel; write "allow: [cancel]" in attach, or remove this`,
+			`c.yaml:7:13: tools.t.inputs: callers may not answer; write "allow: [answer]" in attach, or remove this`,
+			`c.yaml:7:76: tools.t.inputs.q.decline: callers may not cancel; write "allow: [answer, cancel]" in attach, or name what else a decline does`,
+		},
+	},
+	{
+		"neither workflow nor attach",
+		`version: 1
+defaults: { executionTimeout: 1h }
+tools:
+  t:
+    title: T
+`,
+		[]string{
+			"c.yaml:4:3: tools.t.workflow: is missing; name the workflow type to start",
+			"c.yaml:4:3: tools.t.taskQueue: is missing; name the task queue of the workflow's workers here or in defaults",
 		},
 	},
 }

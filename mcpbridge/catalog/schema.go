@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"taskbridge/mcpbridge/internal/wording"
 )
 
 // entries returns the members of an object; n may be nil or anything else.
@@ -125,7 +127,7 @@ func checkPattern(fail func(p path, format string, args ...any), at path, patter
 
 func checkType(fail func(p path, format string, args ...any), at path, declared *node) {
 	if declared.kind == textNode && !slices.Contains(typeNames, declared.text) {
-		fail(at, "%s", unknown(fmt.Sprintf("type %q", shorten(declared.text)), declared.text, typeNames))
+		fail(at, "%s", wording.Unknown(fmt.Sprintf("type %q", shorten(declared.text)), declared.text, typeNames))
 	}
 }
 

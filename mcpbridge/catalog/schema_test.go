@@ -39,6 +39,10 @@ func TestSchemaAndParserKnowTheSameFields(t *testing.T) {
 		"confirm":     names(confirmFields()),
 		"annotations": names(annotationFields()),
 		"icon":        names(iconFields()),
+		"attach":      names(attachFields()),
+		"status":      names(statusFields()),
+		"question":    names(inputFields()),
+		"effect":      names(effectFields()),
 	} {
 		assert.ElementsMatch(t, fields, slices.Collect(maps.Keys(schema.Defs[definition].Properties)), definition)
 	}
@@ -46,7 +50,9 @@ func TestSchemaAndParserKnowTheSameFields(t *testing.T) {
 
 func TestSchemaAcceptsWhatTheParserAccepts(t *testing.T) {
 	schema := compiledCatalogSchema(t)
-	for _, name := range []string{"testdata/good/ci.yaml", "testdata/good/data.yml"} {
+	for _, name := range []string{
+		"testdata/good/ci.yaml", "testdata/good/data.yml", "testdata/existing.yaml", "../../examples/existing/expense.yaml",
+	} {
 		data, err := os.ReadFile(name)
 		require.NoError(t, err)
 		var report reporter
@@ -67,6 +73,17 @@ func TestSchemaRejectsWhatTheParserRejects(t *testing.T) {
 		"task: required, fallback: wait", "task: required, fallback: handoff", "task: never, fallback: handoff",
 		"task: never, fallback: refuse", "fallback: wait, handoffAfter: 30s", "fallback: refuse, handoffAfter: 30s",
 		"task: required, handoffAfter: 30s", "task: never, handoffAfter: 30s",
+		"namespace: ''", "idSuffix: ''", "memo: {mcp.meta: 1}", "memo: []", "searchAttributes: {Team: {}}",
+		"searchAttributes: {Team: [1]}", "dedupe: always", "dedupe: {afterCompletion: true}", "dedupe: key, confirm: {message: m}",
+		"dedupe: key, idSuffix: a", "versioning: latest", "versioning: {deployment: d}", "attach: {workflowId: a}",
+		"status: {}", "status: {total: 1}", "status: {query: q, signal: s}",
+		"inputs: {q: {message: m, accept: {signal: s}, decline: cancel}}", "inputs: {q: {when: true, message: m, accept: {signal: s}}}",
+		"inputs: {q: {when: true, message: m, accept: {}, decline: cancel}}", "inputs: {q: {when: true, message: m, accept: cancel, decline: cancel}}",
+		"inputs: {q: {when: true, message: m, accept: {signal: s, update: u}, decline: cancel}}",
+		"inputs: {q: {when: true, message: m, accept: {signal: s}, decline: stop}}",
+		"inputs: {1: {when: true, message: m, accept: {signal: s}, decline: cancel}}",
+		"title: t }, u: { attach: {workflowId: 'mcp:a'}", "title: t }, u: { attach: {workflowId: '*'}",
+		"title: t }, u: { attach: {workflowId: a, allow: [read]}", "title: t }, u: { attach: {}", "title: t }, u: { title: u",
 		"title: t }, task_wait: { workflow: W, taskQueue: q", "title: t }, task_answer: { workflow: W, taskQueue: q",
 		"title: t }, task_cancel: { workflow: W, taskQueue: q",
 	} {

@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"taskbridge/mcpbridge/internal/expression"
+	"taskbridge/mcpbridge/internal/wording"
 )
 
 // ArgumentMode says how a tool's arguments reach its workflow.
@@ -79,8 +82,10 @@ type Tool struct {
 	Name        string // unique in a catalog; 1 to 128 of A-Z a-z 0-9 _ . -
 	Title       string
 	Description string
-	Workflow    string // workflow type
+	Workflow    string // workflow type; "" if Attach is set
 	TaskQueue   string
+	Namespace   string  // Temporal namespace; "" for the one that the front end is connected to
+	Attach      *Attach // nil for tools that start workflows
 
 	InputSchema  json.RawMessage // JSON Schema of the arguments; compact, keys in the order written
 	OutputSchema json.RawMessage // JSON Schema of the structured result; nil when the tool declares none
@@ -93,12 +98,28 @@ type Tool struct {
 	Fallback         FallbackMode  // by default refuse if Task is required, else wait; refuse makes an optional Task required
 	HandoffAfter     time.Duration // how long a call waits before a handoff, 1s to 10m; 0 with other fallbacks
 	Result           ResultMode
+	ResultPath       string        // JSON Pointer (RFC 6901) to the part of the workflow's result that counts; "" for all
 	ExecutionTimeout time.Duration // of the whole workflow, at least 1s; 0 is no limit
+	RunTimeout       time.Duration // of one run, at least 1s; 0 is no limit
+	TaskTimeout      time.Duration // of one workflow task, 1s to 2m; 0 is Temporal's default
+	Retry            *Retry        // nil when a workflow that fails does not run again
+	Priority         *Priority     // nil for Temporal's default
+	Versioning       *Versioning   // nil for that of the workers
+	Dedupe           *Dedupe       // nil when every call starts a workflow
 	Retention        time.Duration // how long a finished task can be read
 	PollInterval     time.Duration // suggested to clients, 100ms to 1h
 	InlineWait       time.Duration // how long a call waits for a quick result before it hands out a task, at most 1m
 	Cancel           CancelMode
 	Confirm          *Confirm // nil when nothing is asked before the start
+
+	// Templates are JSON in whose strings ${…} stands for a CEL expression of args, the call's arguments. A string that is
+	// nothing but one expression becomes its value, of whatever type.
+	IDSuffix         string                     // a template of what task IDs end with, for people to recognize them
+	Memo             map[string]json.RawMessage // templates by name
+	SearchAttributes map[string]json.RawMessage // templates by name; the attributes have to exist in the namespace
+
+	Status *Status // nil for a status derived from what Temporal knows
+	Inputs []Input // questions of a workflow that does not follow the contract
 
 	Annotations *Annotations
 	Icons       []Icon
@@ -108,6 +129,10 @@ type Tool struct {
 	defaults     []member // top-level properties with a default, in schema order
 	headers      []HeaderParam
 	integers     []HeaderParam // the headers whose values are integers
+
+	schema       *node // of the arguments
+	idSuffix     *expression.Text
+	memo, search map[string]*expression.Template
 }
 
 // Confirm is a question put to the caller before the workflow starts.
@@ -170,15 +195,20 @@ var unreported = check{fail: func(path, string, ...any) {}}
 // complete fills in defaults, compiles and reports everything that is wrong with the tool.
 func (t *Tool) complete(c check) {
 	t.input, t.confirmation, t.defaults, t.headers, t.integers = nil, nil, nil, nil, nil
+	t.checkFollowing(c)
 	t.fillDefaults()
 	t.checkNames(c)
 	t.checkPolicy(c)
+	t.checkStart(c)
+	t.checkResultPath(c)
 	t.completeFallback(c)
 	properties := t.completeInput(c)
 	t.completeOutput(c)
 	t.completeWith(c, properties)
 	t.completeConfirm(c, properties)
 	t.checkArguments(c, properties)
+	t.completeCall(c, properties)
+	t.completeUnchanged(c)
 	t.checkIcons(c)
 }
 
@@ -191,6 +221,10 @@ func (t *Tool) fillDefaults() {
 	setDefault(&t.PollInterval, DefaultPollInterval)
 	t.Positional = slices.Clone(t.Positional)
 	t.Icons = slices.Clone(t.Icons)
+	if t.Attach != nil {
+		attach := *t.Attach
+		t.Attach = &attach
+	}
 }
 
 func setDefault[T comparable](value *T, standard T) {
@@ -211,6 +245,9 @@ func (t *Tool) checkNames(c check) {
 	}
 	if slices.Contains(companions, t.Name) {
 		c.fail(nil, "%q is reserved for going on with a task that was handed off; choose another name", t.Name)
+	}
+	if t.Attach != nil {
+		return
 	}
 	if t.Workflow == "" {
 		c.fail(path{"workflow"}, "is missing; name the workflow type to start")
@@ -233,9 +270,6 @@ func (t *Tool) checkPolicy(c check) {
 	}
 	fail("result", resultModes.check(t.Result))
 	fail("cancel", cancelModes.check(t.Cancel))
-	if t.ExecutionTimeout != 0 {
-		fail("executionTimeout", executionTimeouts.check(t.ExecutionTimeout))
-	}
 	fail("retention", retentions.check(t.Retention))
 	fail("pollInterval", pollIntervals.check(t.PollInterval))
 	fail("inlineWait", inlineWaits.check(t.InlineWait))
@@ -299,6 +333,7 @@ var (
 	taskModes     = choice[TaskMode]{"a task mode", []TaskMode{TaskRequired, TaskOptional, TaskNever}}
 	fallbackModes = choice[FallbackMode]{"a fallback", []FallbackMode{FallbackWait, FallbackHandoff, FallbackRefuse}}
 	resultModes   = choice[ResultMode]{"a result mode", []ResultMode{ResultAuto, ResultText, ResultJSON, ResultMCP}}
+	dedupeModes   = choice[DedupeMode]{"a way to tell calls apart", []DedupeMode{DedupeArguments, DedupeKey}}
 	cancelModes   = choice[CancelMode]{"a cancel mode", []CancelMode{CancelRequest, CancelTerminate}}
 	themes        = choice[string]{"a theme", []string{"light", "dark"}}
 )
@@ -316,7 +351,7 @@ func (c choice[T]) use() string {
 	for i, v := range c.values {
 		names[i] = string(v)
 	}
-	return "use " + list(names, "or")
+	return "use " + wording.List(names, "or")
 }
 
 // limits bound a duration field, both ends included; max 0 is no upper bound.
@@ -325,11 +360,13 @@ type limits struct {
 }
 
 var (
-	executionTimeouts = limits{min: time.Second}
-	retentions        = limits{min: time.Millisecond} // the unit it is stored in
-	pollIntervals     = limits{min: 100 * time.Millisecond, max: time.Hour}
-	inlineWaits       = limits{max: time.Minute}
-	handoffs          = limits{min: time.Second, max: 10 * time.Minute}
+	workflowTimeouts = limits{min: time.Second} // of executions and runs
+	taskTimeouts     = limits{min: time.Second, max: 2 * time.Minute}
+	retryIntervals   = limits{min: time.Millisecond}
+	retentions       = limits{min: time.Millisecond} // the unit it is stored in
+	pollIntervals    = limits{min: 100 * time.Millisecond, max: time.Hour}
+	inlineWaits      = limits{max: time.Minute}
+	handoffs         = limits{min: time.Second, max: 10 * time.Minute}
 )
 
 // check returns what is wrong with the duration, or "".
@@ -464,7 +501,7 @@ func (t *Tool) completeConfirm(c check, input *node) {
 	if strings.TrimSpace(confirm.Message) == "" {
 		c.fail(path{"confirm", "message"}, "is missing; write the question to ask")
 	}
-	t.completeForm(c)
+	t.confirmation, _ = completeForm(c, path{"confirm", "schema"}, &t.Confirm.Schema)
 	if confirm.Argument == "" {
 		return
 	}
@@ -479,24 +516,26 @@ func (t *Tool) completeConfirm(c check, input *node) {
 	}
 }
 
-// completeForm checks and compiles the schema of the confirmation. Answers with members that were not asked for are
-// not accepted, so the compiled schema is closed even though MCP's form schemas cannot say so.
-func (t *Tool) completeForm(c check) {
-	if len(t.Confirm.Schema) == 0 {
-		t.Confirm.Schema = json.RawMessage(`{"type":"object","properties":{}}`)
+// completeForm checks and compiles a form; by default it is an empty one. Answers with members that were not asked for are
+// not accepted, so the compiled schema is closed even though MCP's form schemas cannot say so. Both are nil if something is
+// wrong with the form.
+func completeForm(c check, at path, schema *json.RawMessage) (answers *jsonschema.Schema, form *node) {
+	if len(*schema) == 0 {
+		*schema = json.RawMessage(`{"type":"object","properties":{}}`)
 	}
-	at := path{"confirm", "schema"}
-	root := readJSON(c, at, t.Confirm.Schema)
+	root := readJSON(c, at, *schema)
 	if root == nil || !checkForm(c, at, root) {
-		return
+		return nil, nil
 	}
-	t.Confirm.Schema = root.json()
+	*schema = root.json()
 	closed := *root
 	closeObject(&closed)
-	var ok bool
-	if t.confirmation, ok = compile(c, at, &closed); ok {
-		checkDefaults(c, at, root, t.confirmation)
+	compiled, ok := compile(c, at, &closed)
+	if !ok {
+		return nil, nil
 	}
+	checkDefaults(c, at, root, compiled)
+	return compiled, root
 }
 
 // checkArguments finds arguments that the argument mode would lose.
@@ -543,7 +582,7 @@ func (t *Tool) checkPositional(c check, input *node) {
 			c.fail(at.with(i), "%q is listed twice", name)
 		}
 		if !slices.Contains(known, name) && !composed(input) {
-			c.fail(at.with(i), "%s", unknown(fmt.Sprintf("argument %q", name), name, known))
+			c.fail(at.with(i), "%s", wording.Unknown(fmt.Sprintf("argument %q", name), name, known))
 		}
 	}
 	for _, name := range known {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"taskbridge/mcpbridge/internal/wording"
 )
 
 // violation is a complaint of the schema library in our words.
@@ -17,7 +19,18 @@ type violation struct {
 	message string
 }
 
-const notAnArgument = "is not an argument of this tool"
+const (
+	notAnArgument = "is not an argument of this tool"
+	notAField     = "is not a field of this form"
+)
+
+// ofForm words complaints about the arguments of a tool for the fields of a form.
+func ofForm(found []violation) []violation {
+	for i := range found {
+		found[i].message = strings.Replace(found[i].message, notAnArgument, notAField, 1)
+	}
+	return found
+}
 
 // violationsOf flattens the library's tree of causes. root is the value that was validated; schema, when known, is
 // what it was validated against and gives the names to suggest.
@@ -114,13 +127,13 @@ func (v *violations) notKnown(where path, name string) string {
 		return message
 	}
 	known := slices.Sorted(maps.Keys(schema.Properties))
-	if near := nearest(name, known); near != "" {
+	if near := wording.Nearest(name, known); near != "" {
 		return fmt.Sprintf("%s; did you mean %q?", message, near)
 	}
 	if len(known) == 0 {
 		return message
 	}
-	return message + "; known are " + list(known, "and")
+	return message + "; known are " + wording.List(known, "and")
 }
 
 // alternatives words a value that fits none of several schemas. When its type leaves just one of them, the complaints
@@ -208,7 +221,7 @@ func (v *violations) word(e *jsonschema.ValidationError, where path) string {
 	case *kind.UniqueItems:
 		return fmt.Sprintf("items must differ, but items %d and %d are equal", k.Duplicates[0], k.Duplicates[1])
 	case *kind.DependentRequired:
-		return fmt.Sprintf("with %q, %s must be given too", k.Prop, list(k.Missing, "and"))
+		return fmt.Sprintf("with %q, %s must be given too", k.Prop, wording.List(k.Missing, "and"))
 	default:
 		return plain(e)
 	}
@@ -245,7 +258,7 @@ func typesInWords(types []string) string {
 			words[i] = "a " + t
 		}
 	}
-	return list(words, "or")
+	return wording.List(words, "or")
 }
 
 func values(allowed []any) string {
@@ -253,7 +266,7 @@ func values(allowed []any) string {
 	for i, value := range allowed {
 		words[i] = shorten(string(appendEncoded(nil, value)))
 	}
-	return list(words, "or")
+	return wording.List(words, "or")
 }
 
 // rational writes a bound of a schema without a fraction bar where decimals can say the same.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 )
@@ -28,12 +27,14 @@ var errDeleting = errors.New("deletion of the task is under way: temporal finish
 // half a minute if it has just ended; after 50 s, or when ctx ends, it returns an error though Temporal goes on with it. A
 // live task is an [InvalidInputError].
 func (s *Service) Delete(ctx context.Context, owner, id string) error {
-	workflow, err := address(owner, id)
+	at, err := s.address(owner, id)
 	if err != nil {
 		return err
 	}
-	task, err := s.read(ctx, workflow, id) // not from memory: a closed workflow can be reset
+	task, err := s.read(ctx, at, id) // not from memory: a closed workflow can be reset
 	switch {
+	case err == nil && at.tool != nil:
+		return invalidInput("the workflow was not started by a call of %s: it is not the caller's to delete", at.tool.Name)
 	case err != nil:
 		return err
 	case task.expired(time.Now()) || s.isDeleted(task):
@@ -41,25 +42,42 @@ func (s *Service) Delete(ctx context.Context, owner, id string) error {
 	case !task.Status.Terminal():
 		return invalidInput("the task is %s: cancel it first, and delete it when it has ended", task.Status)
 	}
-	runs, err := s.pastRuns(ctx, workflow, task.runID)
+	runs, err := task.pastRuns(ctx)
 	if err != nil {
 		return err
 	}
 	for _, runID := range append(runs, task.runID) { // the newest last, so that a failure leaves a task to delete
-		if err := s.deleteRun(ctx, workflow, runID); err != nil {
+		if err := task.in.deleteRun(ctx, at.workflow, runID); err != nil {
 			return err
 		}
 	}
 	s.deleted.Set(task.runID, struct{}{})
-	s.closed.Invalidate(workflow)
-	return s.awaitDeletion(ctx, workflow, task.runID)
+	s.closed.Invalidate(at)
+	s.changed(at.workflow)
+	return task.in.awaitDeletion(ctx, at.workflow, task.runID)
 }
 
-// pastRuns are the closed runs of a workflow but its newest, as continue-as-new and reset leave them.
-func (s *Service) pastRuns(ctx context.Context, workflow, newest string) (runs []string, err error) {
+// pastRuns are the closed runs of a task but its newest, as continue-as-new and reset leave them.
+func (t *Task) pastRuns(ctx context.Context) (runs []string, err error) {
+	if t.at.firstRun == "" {
+		return t.in.pastRuns(ctx, t.at.workflow, t.runID)
+	}
+	for run, err := range t.in.chain(ctx, t.at.workflow, t.at.firstRun) {
+		if err != nil {
+			return nil, err
+		}
+		if runID := run.GetWorkflowExecutionInfo().GetExecution().GetRunId(); runID != t.runID {
+			runs = append(runs, runID)
+		}
+	}
+	return runs, nil
+}
+
+// pastRuns are the closed runs of a workflow but its newest.
+func (n *namespace) pastRuns(ctx context.Context, workflow, newest string) (runs []string, err error) {
 	query := fmt.Sprintf(`WorkflowId = %s AND ExecutionStatus != "Running"`, quote(workflow))
 	for page := []byte(nil); ; {
-		answer, err := s.visibility(ctx, query, page, runsPage)
+		answer, err := n.visibility(ctx, query, page, runsPage)
 		if err != nil {
 			return nil, err
 		}
@@ -74,12 +92,12 @@ func (s *Service) pastRuns(ctx context.Context, workflow, newest string) (runs [
 	}
 }
 
-func (s *Service) deleteRun(ctx context.Context, workflow, runID string) error {
+func (n *namespace) deleteRun(ctx context.Context, workflow, runID string) error {
 	ctx, cancel := unbroken(ctx)
 	defer cancel()
-	_, err := s.temporal.WorkflowService().DeleteWorkflowExecution(ctx, &workflowservice.DeleteWorkflowExecutionRequest{
-		Namespace:         s.namespace,
-		WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: workflow, RunId: runID},
+	_, err := n.service().DeleteWorkflowExecution(ctx, &workflowservice.DeleteWorkflowExecutionRequest{
+		Namespace:         n.name,
+		WorkflowExecution: execution(workflow, runID),
 	})
 	var gone *serviceerror.NotFound
 	if err != nil && !errors.As(err, &gone) {
@@ -88,23 +106,19 @@ func (s *Service) deleteRun(ctx context.Context, workflow, runID string) error {
 	return nil
 }
 
-// awaitDeletion waits until a workflow's newest run is gone. Temporal itself tries again less and less often, but at once
+// awaitDeletion waits until a run is gone. Temporal itself tries again less and less often, but at once
 // when it is asked again.
-func (s *Service) awaitDeletion(ctx context.Context, workflow, runID string) error {
+func (n *namespace) awaitDeletion(ctx context.Context, workflow, runID string) error {
 	ctx, cancel := context.WithTimeout(ctx, deleteTimeout)
 	defer cancel()
 	for pause := firstPause; ; pause = longer(pause) {
-		description, err := s.describe(ctx, workflow)
-		if errors.Is(err, ErrNotFound) {
+		if _, err := n.describe(ctx, workflow, runID); errors.Is(err, ErrNotFound) {
 			return nil
-		}
-		if err == nil && description.GetWorkflowExecutionInfo().GetExecution().GetRunId() != runID {
-			return nil // the ID is in use again
 		}
 		if !sleep(ctx, pause) {
 			return errDeleting
 		}
-		_ = s.deleteRun(ctx, workflow, runID) // it was accepted before
+		_ = n.deleteRun(ctx, workflow, runID) // it was accepted before
 	}
 }
 

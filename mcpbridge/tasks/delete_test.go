@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 
 	"taskbridge/internal/testenv"
+	"taskbridge/mcpbridge/catalog"
 	"taskbridge/mcpbridge/tasks"
 )
 
@@ -23,7 +24,7 @@ func TestADeletedTaskIsGone(t *testing.T) {
 	temporal := testenv.Client(t)
 	service, owner := newService(t, temporal, Renew), newOwner()
 	other := create(t, service, owner, tasks.Start{Tool: newTool(t, "Nowhere")}).ID
-	start := tasks.Start{ID: "mine", New: true, Tool: newTool(t, "Renew"), Arguments: []json.RawMessage{json.RawMessage("1")}}
+	start := tasks.Start{ID: "mine", New: true, Tool: newTool(t, "Renew"), Call: catalog.Call{Arguments: []json.RawMessage{json.RawMessage("1")}}}
 	create(t, service, owner, start)
 	first := runID(t, temporal, owner, "mine")
 	signal(t, temporal, owner, "mine", "next")

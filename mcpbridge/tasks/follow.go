@@ -5,15 +5,8 @@ import (
 	"errors"
 	"iter"
 	"maps"
-	"math"
 	"slices"
-	"sync"
 	"time"
-
-	commonpb "go.temporal.io/api/common/v1"
-	enumspb "go.temporal.io/api/enums/v1"
-	historypb "go.temporal.io/api/history/v1"
-	"go.temporal.io/api/workflowservice/v1"
 
 	"taskbridge/signals"
 )
@@ -23,10 +16,6 @@ const (
 	// Between two attempts to reach Temporal.
 	firstPause   = 50 * time.Millisecond
 	longestPause = 5 * time.Second
-	// readTime is how long the reads at the begin of a long-poll take at most, in which it is not broken off; see unbroken.
-	readTime = 500 * time.Millisecond
-	// pollTimeout is longer than the server lets a history long-poll wait.
-	pollTimeout = 65 * time.Second
 )
 
 // Follow yields a task's state now and then whenever a client sees it differ: in status, status message, progress, open
@@ -35,30 +24,91 @@ const (
 // the sequence; so does an error. An error of ctx is yielded as it is.
 //
 // What leaves no trace in the workflow's history, such as a heartbeat or that no worker comes, is noticed when the task is
-// read at the latest every so often; an every of 0 is never. Temporal may be away for a minute.
+// read at the latest every so often; an every of 0 is never, and all followed tasks together are read for that 200 times a
+// second at most. Temporal may be away for a minute.
+//
+// However many follow a task, it costs Temporal one history long-poll. Of more than 256 tasks, those beyond are seen to change
+// some seconds late.
 func (s *Service) Follow(ctx context.Context, owner, id string, every time.Duration) iter.Seq2[*Task, error] {
 	return func(yield func(*Task, error) bool) {
-		f := follower{service: s, owner: owner, id: id, every: every}
-		nudged, leave := s.nudges.join(workflowID(owner, id))
-		defer leave()
-		defer f.unwatch()
-		task, err := f.readPatiently(ctx)
-		for shown := (*Task)(nil); ; task, err = f.next(ctx, task, nudged) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if !task.looksLike(shown) {
-				if !yield(task, nil) {
-					return
-				}
-				shown = task
-			}
-			if task.Status.Terminal() {
+		for now := range s.FollowAll(ctx, owner, []string{id}, every) {
+			if !yield(now.Task, now.Err) {
 				return
 			}
 		}
 	}
+}
+
+// Followed is a state of one of several tasks, or why it is not followed any more.
+type Followed struct {
+	ID   string
+	Task *Task
+	Err  error
+}
+
+// FollowAll follows several tasks as [Service.Follow] does each of them, and ends when none is left to follow. It takes one
+// goroutine for all. An error of ctx is yielded once, without an ID.
+func (s *Service) FollowAll(ctx context.Context, owner string, ids []string, every time.Duration) iter.Seq[Followed] {
+	return func(yield func(Followed) bool) {
+		in := &inbox{service: s, followers: map[*follower]struct{}{}, bell: make(chan struct{}, 1)}
+		defer in.close()
+		for _, id := range ids {
+			at, err := s.address(owner, id)
+			if err != nil {
+				if !yield(Followed{id, nil, err}) {
+					return
+				}
+				continue
+			}
+			if task := s.knownClosed(at); task != nil {
+				if task, err = s.kept(task); !yield(Followed{id, task, err}) {
+					return
+				}
+				continue
+			}
+			in.follow(at, id, every)
+		}
+		for len(in.followers) > 0 {
+			f, err := in.next(ctx)
+			if err != nil {
+				yield(Followed{"", nil, err})
+				return
+			}
+			task, ended, err := f.take()
+			if ended {
+				task, err = s.ending(ctx, f.watch)
+				if ctx.Err() != nil {
+					continue // which ends all
+				}
+				if err == nil && !task.Status.Terminal() { // it was reset
+					in.leave(f)
+					in.follow(f.watch.at, f.watch.id, f.every)
+					continue
+				}
+			}
+			if task == nil && err == nil {
+				continue
+			}
+			if err == nil {
+				task, err = s.kept(task)
+			}
+			if !yield(Followed{f.watch.id, task, err}) {
+				return
+			}
+			if err != nil || task.Status.Terminal() {
+				in.leave(f)
+			}
+		}
+	}
+}
+
+// kept is a task as a follower finds it: one that is over for less than a grace is there, though it may be kept for no time
+// at all.
+func (s *Service) kept(task *Task) (*Task, error) {
+	if task.expired(time.Now().Add(-graceAfterEnd)) || s.isDeleted(task) {
+		return nil, ErrNotFound
+	}
+	return task, nil
 }
 
 // Await follows a task until it is terminal or input_required, or ctx ends.
@@ -86,164 +136,143 @@ func sameProgress(a, b *signals.Progress) bool {
 	return *a == *b
 }
 
-// follower is one call of Follow.
-type follower struct {
+// inbox is one call of FollowAll: the tasks that it follows, and those of which there is news.
+type inbox struct {
 	service   *Service
-	owner, id string
-	every     time.Duration
-	// The watch is on one run; news holds the ID of the newest event worth a look.
-	runID string
-	news  chan int64
-	stop  context.CancelFunc
+	followers map[*follower]struct{}
+	ready     []*follower
+	bell      chan struct{}
 }
 
-// next waits until there may be something new about a task and reads it.
-func (f *follower) next(ctx context.Context, known *Task, nudged <-chan struct{}) (*Task, error) {
-	if f.runID != known.runID {
-		f.unwatch()
-		f.watch(ctx, known.runID)
-	}
-	var due <-chan time.Time
-	if f.every > 0 {
-		due = time.After(f.every)
-	}
-	for event := int64(0); event <= known.lastEvent; {
-		select {
-		case event = <-f.news:
-		case <-nudged:
-			event = anyEvent
-		case <-due:
-			event = anyEvent
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	return f.readPatiently(ctx)
+// follower follows one task. It holds no states, so that it may be as slow as it wants: it is told that there is a newer one,
+// and takes the newest.
+type follower struct {
+	watch *watch
+	every time.Duration
+	inbox *inbox
+	ready bool  // it is among those
+	seen  *Task // the state that was last taken
+	// The first state is one of the read with this number or a later one; 0 when it has been taken.
+	from uint64
 }
 
-// readPatiently reads a task, and tries for a while as long as Temporal is away. The pause after the last attempt lets ctx
-// end whose deadline Temporal saw first.
-func (f *follower) readPatiently(ctx context.Context) (*Task, error) {
-	begin := time.Now()
-	for pause := firstPause; ; pause = longer(pause) {
-		task, err := f.read(ctx)
-		if !errors.Is(err, ErrUnavailable) {
-			return task, err
-		}
-		if !sleep(ctx, pause) {
-			return nil, ctx.Err()
-		}
-		if time.Since(begin) > f.service.patience {
-			return nil, err
-		}
-	}
-}
-
-// read reads a task. One that is over for less than a grace is not: it may be kept for no time at all.
-func (f *follower) read(ctx context.Context) (*Task, error) {
-	task, err := f.service.load(ctx, f.owner, f.id)
+// follow begins to follow a task.
+func (in *inbox) follow(at address, id string, every time.Duration) {
+	in.lock()
+	defer in.unlock()
+	w := in.service.look(at, id)
+	f := &follower{watch: w, every: every, inbox: in}
+	in.followers[f] = struct{}{}
+	w.followers = append(w.followers, f)
 	switch {
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case err != nil:
-		return nil, err
-	case task.expired(time.Now().Add(-graceAfterEnd)):
-		return nil, ErrNotFound
+	case w.isKnown(time.Now()):
+		f.notify()
+	case w.mayJoin(w.flight):
+		f.from = w.flight.number
+	default:
+		w.refresh()
+		f.from = w.needed
 	}
-	return task, nil
+	w.attend()
+	w.schedule()
 }
 
-func (f *follower) watch(ctx context.Context, runID string) {
-	ctx, f.stop = context.WithCancel(ctx)
-	f.runID, f.news = runID, make(chan int64, 1)
-	go f.service.watch(ctx, workflowID(f.owner, f.id), runID, f.news)
+// leave ends to follow a task.
+func (in *inbox) leave(f *follower) {
+	w := f.watch
+	in.lock()
+	delete(in.followers, f)
+	w.followers = slices.DeleteFunc(w.followers, func(other *follower) bool { return other == f })
+	w.attend()
+	w.schedule()
+	in.unlock()
+	w.leave()
 }
 
-func (f *follower) unwatch() {
-	if f.stop != nil {
-		f.stop()
-	}
-}
-
-// anyEvent is newer than any event.
-const anyEvent = math.MaxInt64
-
-// watch follows the history of a run until ctx ends, and keeps in news, whose only sender it is, the ID of the newest event
-// that may change what a client sees; [anyEvent] when it cannot tell. That is so when the history has ended or cannot be
-// read, and then said again, less and less often.
-func (s *Service) watch(ctx context.Context, workflow, runID string, news chan int64) {
-	request := &workflowservice.GetWorkflowExecutionHistoryRequest{
-		Namespace:    s.namespace,
-		Execution:    &commonpb.WorkflowExecution{WorkflowId: workflow, RunId: runID},
-		WaitNewEvent: true,
-		SkipArchival: true,
-	}
-	for pause := firstPause; ctx.Err() == nil; {
-		page, err := s.history(ctx, request)
-		if err == nil && len(page.GetNextPageToken()) > 0 {
-			request.NextPageToken, pause = page.GetNextPageToken(), firstPause
-			if event := newest(page); event > 0 {
-				replace(news, event)
-			}
-			continue
-		}
-		replace(news, anyEvent)
-		if err != nil && !errors.Is(err, ErrUnavailable) {
-			request.NextPageToken = nil // perhaps it is the token
-		}
-		if !sleep(ctx, pause) {
-			return
-		}
-		pause = longer(pause)
+func (in *inbox) close() {
+	for f := range in.followers {
+		in.leave(f)
 	}
 }
 
-func (s *Service) history(ctx context.Context, request *workflowservice.GetWorkflowExecutionHistoryRequest) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
-	begin := time.Now()
-	polling, cancel := context.WithTimeout(context.WithoutCancel(ctx), pollTimeout)
-	defer cancel()
-	defer context.AfterFunc(ctx, func() {
-		time.Sleep(readTime - time.Since(begin))
-		cancel()
-	})()
-	page, err := s.temporal.WorkflowService().GetWorkflowExecutionHistory(polling, request)
-	return page, unavailable(err)
-}
+func (in *inbox) lock()   { in.service.watches.mutex.Lock() }
+func (in *inbox) unlock() { in.service.watches.mutex.Unlock() }
 
-// newest is the ID of the last event of a page that may change what a client sees, 0 if there is none.
-func newest(page *workflowservice.GetWorkflowExecutionHistoryResponse) int64 {
-	if len(page.GetRawHistory()) > 0 { // an encoding that servers can be set to
-		return anyEvent
+// notify tells that there is something to take.
+func (f *follower) notify() {
+	in := f.inbox
+	if f.ready {
+		return // it has not even looked after the last one
 	}
-	for _, event := range slices.Backward(page.GetHistory().GetEvents()) {
-		if visible(event) {
-			return event.GetEventId()
-		}
-	}
-	return 0
-}
-
-// visible reports whether an event may change what a client sees. All that a workflow does comes with the completion of a
-// workflow task. The close of a run is not in question, since its history ends there.
-func visible(event *historypb.HistoryEvent) bool {
-	switch event.GetEventType() {
-	case enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED,
-		enumspb.EVENT_TYPE_WORKFLOW_TASK_FAILED,
-		enumspb.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT,
-		enumspb.EVENT_TYPE_WORKFLOW_PROPERTIES_MODIFIED,
-		enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED:
-		return true
-	}
-	return false
-}
-
-// replace puts a value into a channel of one, in place of the one that nobody has taken.
-func replace(news chan int64, event int64) {
+	f.ready = true
+	in.ready = append(in.ready, f)
 	select {
-	case <-news:
+	case in.bell <- struct{}{}:
 	default:
 	}
-	news <- event
+}
+
+// next waits for a follower with something to take.
+func (in *inbox) next(ctx context.Context) (*follower, error) {
+	for ctx.Err() == nil {
+		if f := in.first(); f != nil {
+			return f, nil
+		}
+		select {
+		case <-in.bell:
+		case <-ctx.Done():
+		}
+	}
+	return nil, ctx.Err()
+}
+
+// first is the follower that has waited longest to be looked after; nil if none does.
+func (in *inbox) first() *follower {
+	in.lock()
+	defer in.unlock()
+	if len(in.ready) == 0 {
+		return nil
+	}
+	f := in.ready[0]
+	in.ready, f.ready = in.ready[1:], false
+	return f
+}
+
+// ending is the state in which a task that was followed has ended. It bears with a Temporal that is away for a while.
+func (s *Service) ending(ctx context.Context, w *watch) (*Task, error) {
+	if known, ok := s.closed.GetIfPresent(w.at); ok {
+		return known.task, nil
+	}
+	begin := time.Now()
+	for pause := firstPause; ; pause = longer(pause) {
+		again := s.enter(w.at, w.id)
+		task, err := again.current(ctx)
+		again.leave()
+		if !errors.Is(err, ErrUnavailable) || time.Since(begin) > s.patience || !sleep(ctx, pause) {
+			return task, err
+		}
+	}
+}
+
+// take is the state of the task if the client sees it differ from the one before, that it has ended, or the error that ends
+// them; or nothing of that.
+func (f *follower) take() (task *Task, ended bool, err error) {
+	w := f.watch
+	w.lock()
+	defer w.unlock()
+	switch waits := w.source < f.from; {
+	case w.ended:
+		return nil, true, nil
+	case waits && !w.over:
+		return nil, false, nil
+	case waits && w.err != nil, w.state == nil, w.state.looksLike(f.seen):
+		return nil, false, w.err
+	}
+	if w.err != nil {
+		f.notify() // once more
+	}
+	f.from, f.seen = 0, w.state
+	return w.state, false, nil
 }
 
 func longer(pause time.Duration) time.Duration { return min(2*pause, longestPause) }
@@ -255,39 +284,5 @@ func sleep(ctx context.Context, pause time.Duration) bool {
 		return true
 	case <-ctx.Done():
 		return false
-	}
-}
-
-// nudges tell the followers of a task what this process itself has done to it, which history shows later or not at all.
-type nudges struct {
-	mutex     sync.Mutex
-	followers map[string][]chan struct{} // by workflow ID
-}
-
-func (n *nudges) join(workflow string) (nudged <-chan struct{}, leave func()) {
-	joined := make(chan struct{}, 1)
-	n.mutex.Lock()
-	defer n.mutex.Unlock()
-	n.followers[workflow] = append(n.followers[workflow], joined)
-	return joined, func() { n.leave(workflow, joined) }
-}
-
-func (n *nudges) leave(workflow string, joined chan struct{}) {
-	n.mutex.Lock()
-	defer n.mutex.Unlock()
-	others := slices.DeleteFunc(n.followers[workflow], func(other chan struct{}) bool { return other == joined })
-	if n.followers[workflow] = others; len(others) == 0 {
-		delete(n.followers, workflow)
-	}
-}
-
-func (n *nudges) send(workflow string) {
-	n.mutex.Lock()
-	defer n.mutex.Unlock()
-	for _, follower := range n.followers[workflow] {
-		select {
-		case follower <- struct{}{}:
-		default: // it has not even looked after the last one
-		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -21,6 +22,7 @@ import (
 
 	"taskbridge/internal/devserver"
 	"taskbridge/internal/testenv"
+	"taskbridge/mcpbridge/catalog"
 	"taskbridge/mcpbridge/tasks"
 	"taskbridge/signals"
 )
@@ -109,7 +111,7 @@ func TestFollowYieldsEveryChangeInOrder(t *testing.T) {
 	})
 	service, owner := newService(t, temporal, Steps), newOwner()
 	const steps = 5
-	task := create(t, service, owner, tasks.Start{Tool: newTool(t, "Steps"), Arguments: []json.RawMessage{json.RawMessage("5")}})
+	task := create(t, service, owner, tasks.Start{Tool: newTool(t, "Steps"), Call: catalog.Call{Arguments: []json.RawMessage{json.RawMessage("5")}}})
 	states := follow(t, service, owner, task.ID, 0)
 	state := until(t, states, says("step 1"))
 	for step := range steps {
@@ -129,7 +131,7 @@ func TestFollowYieldsEveryChangeInOrder(t *testing.T) {
 func TestFollowGoesOnInTheNextRun(t *testing.T) {
 	temporal := testenv.Client(t)
 	service, owner := newService(t, temporal, Renew), newOwner()
-	task := create(t, service, owner, tasks.Start{Tool: newTool(t, "Renew"), Arguments: []json.RawMessage{json.RawMessage("2")}})
+	task := create(t, service, owner, tasks.Start{Tool: newTool(t, "Renew"), Call: catalog.Call{Arguments: []json.RawMessage{json.RawMessage("2")}}})
 	states := follow(t, service, owner, task.ID, 0)
 	next(t, states)
 	for range 2 {
@@ -210,7 +212,7 @@ func watches(t *testing.T) int {
 	t.Helper()
 	var stacks bytes.Buffer
 	require.NoError(t, pprof.Lookup("goroutine").WriteTo(&stacks, 2))
-	return bytes.Count(stacks.Bytes(), []byte("tasks.(*Service).watch("))
+	return bytes.Count(stacks.Bytes(), []byte("tasks.(*watch).poll("))
 }
 
 func TestFollowYieldsTheEndOfATaskThatIsNotKept(t *testing.T) {
@@ -242,14 +244,20 @@ func TestFollowSurvivesARestartOfTemporal(t *testing.T) {
 	defer temporal.Close()
 	service, owner := newService(t, temporal), newOwner()
 	stop := startWorker(t, temporal, Steps)
-	task := create(t, service, owner, tasks.Start{Tool: newTool(t, "Steps"), Arguments: []json.RawMessage{json.RawMessage("2")}})
+	task := create(t, service, owner, tasks.Start{Tool: newTool(t, "Steps"), Call: catalog.Call{Arguments: []json.RawMessage{json.RawMessage("2")}}})
 	states := follow(t, service, owner, task.ID, 100*time.Millisecond)
 	until(t, states, says("step 1"))
+	service.LimitPolls(1)
+	waiting := create(t, service, owner, tasks.Start{Tool: newTool(t, "Steps"), Call: catalog.Call{Arguments: []json.RawMessage{json.RawMessage("1")}}})
+	paced := follow(t, service, owner, waiting.ID, 0)
+	until(t, paced, says("step 1"))
 	stop()
 
-	require.NoError(t, server.Stop())
-	_, err = service.Get(t.Context(), owner, task.ID)
-	require.ErrorContains(t, err, "temporal is not available")
+	require.NoError(t, server.Kill())
+	require.Eventually(t, func() bool { // a followed task is known for a second
+		_, err := service.Get(t.Context(), owner, task.ID)
+		return errors.Is(err, tasks.ErrUnavailable)
+	}, soon, 50*time.Millisecond)
 	server, err = devserver.Start(t.Context(), options)
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, server.Stop()) }()
@@ -262,4 +270,7 @@ func TestFollowSurvivesARestartOfTemporal(t *testing.T) {
 	signal(t, temporal, owner, task.ID, "next")
 	assert.Equal(t, tasks.Completed, until(t, states, func(task *tasks.Task) bool { return task.Status.Terminal() }).Status)
 	ends(t, states)
+	signal(t, temporal, owner, waiting.ID, "next")
+	assert.Equal(t, tasks.Completed, until(t, paced, func(task *tasks.Task) bool { return task.Status.Terminal() }).Status, "without a long-poll")
+	ends(t, paced)
 }

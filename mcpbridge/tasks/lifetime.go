@@ -12,12 +12,14 @@ const (
 	graceAfterEnd = time.Minute
 	// longestRun bounds a TTL for tools without execution timeout.
 	longestRun = 7 * 24 * time.Hour
+	// shortestRetention is the least that a namespace can have.
+	shortestRetention = 24 * time.Hour
 )
 
 // bound records for how long a task is kept: what the client asked for as far as the namespace keeps it, else what the
 // tool says.
-func (s *Service) bound(start Start, meta *signals.Meta) error {
-	keeps := time.Duration(s.keeps.Load())
+func (n *namespace) bound(start Start, meta *signals.Meta) error {
+	keeps := n.retention()
 	retention := start.Tool.Retention
 	if start.KeepAlive != nil {
 		retention = *start.KeepAlive
@@ -64,11 +66,11 @@ func liveTTL(executionTimeout time.Duration, meta signals.Meta) *time.Duration {
 }
 
 // closedTTL is how long a task that ended at closed can be read, counted from its creation.
-func (s *Service) closedTTL(closed time.Time, meta signals.Meta) *time.Duration {
+func (n *namespace) closedTTL(closed time.Time, meta signals.Meta) *time.Duration {
 	lived := closed.Sub(meta.CreatedAt)
 	ttl := lived + milliseconds(meta.RetentionMs)
 	if meta.TTLMs != nil {
-		keeps := time.Duration(s.keeps.Load())
+		keeps := n.retention()
 		ttl = atMost(max(milliseconds(*meta.TTLMs), lived+graceAfterEnd), lived+keeps, keeps)
 	}
 	return &ttl

@@ -10,9 +10,6 @@ import (
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/api/workflowservice/v1"
-	"google.golang.org/grpc/codes"
 )
 
 const (
@@ -25,7 +22,7 @@ const (
 	createdTasks    = 1000
 )
 
-// List returns a page of an owner's tasks as Get returns them: live ones first, the newest of them first, then those that
+// List returns a page of an owner's tasks as Get returns them, those of one namespace after the other: live ones first, the newest of them first, then those that
 // have ended, the last to end first. A page has about size tasks; those that were created through this process a moment
 // ago come with the first page in any case. The first page is that of an empty token, and next is the token of the page
 // after, empty when there is none; a page may be empty and not be the last. A token that Temporal cannot use is an [InvalidInputError].
@@ -65,42 +62,39 @@ func has(listings []listing, id string) bool {
 	return slices.ContainsFunc(listings, func(l listing) bool { return l.id == id })
 }
 
-// listed asks visibility for a page of an owner's runs, no two of one task.
+// listed asks visibility for a page of an owner's runs, no two of one task. A token says in its first byte which namespace
+// it goes on with.
 func (s *Service) listed(ctx context.Context, owner string, page []byte, size int) (runs []listing, next []byte, err error) {
+	in := 0
+	if len(page) > 0 {
+		in, page = int(page[0]), page[1:]
+	}
+	if in >= len(s.namespaces) {
+		return nil, nil, errNoSuchPage
+	}
 	prefix := workflowID(owner, "")
 	query := fmt.Sprintf(`WorkflowId STARTS_WITH %s AND ExecutionStatus != "ContinuedAsNew"`, quote(prefix))
-	answer, err := s.visibility(ctx, query, page, size)
+	answer, err := s.namespaces[in].visibility(ctx, query, page, size)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, run := range answer.GetExecutions() {
+		l := listing{runID: run.GetExecution().GetRunId(), ended: run.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING}
 		id, mine := strings.CutPrefix(run.GetExecution().GetWorkflowId(), prefix)
-		if mine && !has(runs, id) {
-			ended := run.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
-			runs = append(runs, listing{id, run.GetExecution().GetRunId(), ended})
+		if digest, shared := strings.CutPrefix(id, onceKind+":"); shared {
+			id = address{digest: digest}.id("", l.runID)
+		}
+		if l.id = id; mine && !has(runs, id) {
+			runs = append(runs, l)
 		}
 	}
-	return runs, answer.GetNextPageToken(), nil
-}
-
-func (s *Service) visibility(ctx context.Context, query string, page []byte, size int) (*workflowservice.ListWorkflowExecutionsResponse, error) {
-	ctx, cancel := unbroken(ctx)
-	defer cancel()
-	answer, err := s.temporal.WorkflowService().ListWorkflowExecutions(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-		Namespace:     s.namespace,
-		Query:         query,
-		PageSize:      int32(size),
-		NextPageToken: page,
-	})
-	if err == nil {
-		return answer, nil
+	switch next = answer.GetNextPageToken(); {
+	case len(next) > 0:
+		return runs, append([]byte{byte(in)}, next...), nil
+	case in+1 < len(s.namespaces):
+		return runs, []byte{byte(in + 1)}, nil
 	}
-	// A token that cannot be decoded is an internal error to some visibility stores.
-	code := serviceerror.ToStatus(err).Code()
-	if len(page) > 0 && (code == codes.InvalidArgument || code == codes.Unknown) {
-		return nil, invalidInput("the list cannot be continued here: begin again with its first page")
-	}
-	return nil, fmt.Errorf("list workflows: %w", unavailable(err))
+	return runs, nil, nil
 }
 
 // quote is a string literal of a visibility query.
@@ -132,7 +126,14 @@ func (s *Service) readAll(ctx context.Context, owner string, runs []listing) ([]
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	tasks = slices.DeleteFunc(tasks, func(task *Task) bool { return task == nil })
+	listed := map[string]bool{}
+	tasks = slices.DeleteFunc(tasks, func(task *Task) bool {
+		again := task == nil || listed[task.ID] // by another of its runs
+		if !again {
+			listed[task.ID] = true
+		}
+		return again
+	})
 	slices.SortStableFunc(tasks, inOrder)
 	return tasks, nil
 }
@@ -168,11 +169,11 @@ type creation struct {
 	listing
 }
 
-func (r *recent) add(owner, id, runID string) {
+func (r *recent) add(owner string, task *Task) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	r.forget()
-	r.tasks = append(r.tasks, creation{owner, time.Now(), listing{id: id, runID: runID}})
+	r.tasks = append(r.tasks, creation{owner, time.Now(), listing{id: task.ID, runID: task.runID}})
 }
 
 // of are an owner's, newest first.

@@ -2,6 +2,7 @@ package tasks_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -103,6 +104,11 @@ func TestListSkipsEmptyPages(t *testing.T) {
 		require.NoError(t, creator.Cancel(t.Context(), owner, id))
 	}
 	lister := newService(t, temporal)
+	require.Eventually(t, func() bool { // visibility shows all
+		query := fmt.Sprintf(`WorkflowId STARTS_WITH "mcp:%s:" AND ExecutionStatus != "Running"`, owner)
+		ended, err := temporal.CountWorkflow(t.Context(), &workflowservice.CountWorkflowExecutionsRequest{Query: query})
+		return assert.NoError(t, err) && ended.GetCount() == 4
+	}, soon, 100*time.Millisecond)
 	require.Eventually(t, func() bool {
 		page, _, err := lister.List(t.Context(), owner, nil, 2)
 		return assert.NoError(t, err) && len(page) == 1 && page[0].ID == kept
@@ -119,7 +125,7 @@ func TestListSkipsEmptyPages(t *testing.T) {
 func TestListHasATaskOfSeveralRunsOnce(t *testing.T) {
 	temporal := testenv.Client(t)
 	service, owner := newService(t, temporal, Renew, Nap), newOwner()
-	renewed := create(t, service, owner, tasks.Start{Tool: newTool(t, "Renew"), Arguments: []json.RawMessage{json.RawMessage("1")}})
+	renewed := create(t, service, owner, tasks.Start{Tool: newTool(t, "Renew"), Call: catalog.Call{Arguments: []json.RawMessage{json.RawMessage("1")}}})
 	first := runID(t, temporal, owner, renewed.ID)
 	signal(t, temporal, owner, renewed.ID, "next")
 	require.Eventually(t, func() bool { return runID(t, temporal, owner, renewed.ID) != first }, soon, 10*time.Millisecond)

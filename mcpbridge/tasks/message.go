@@ -18,11 +18,11 @@ const unclaimedAfter = 2 * time.Second
 
 // statusMessage is what a live task is doing, in one line: what its running activities report, else what its workflow
 // says, else what Temporal tells about it; and if nothing can go on, why.
-func (s *Service) statusMessage(said string, d *workflowservice.DescribeWorkflowExecutionResponse) string {
+func (n *namespace) statusMessage(said string, d *workflowservice.DescribeWorkflowExecutionResponse) string {
 	queue := d.GetExecutionConfig().GetTaskQueue().GetName()
 	var reported, derived, stuck []string
 	for _, activity := range d.GetPendingActivities() {
-		if message := s.heartbeat(activity); message != "" {
+		if message := n.heartbeat(activity); message != "" {
 			reported = append(reported, message)
 			continue
 		}
@@ -31,7 +31,7 @@ func (s *Service) statusMessage(said string, d *workflowservice.DescribeWorkflow
 		case unclaimed(activity):
 			stuck = append(stuck, fmt.Sprintf("waiting for a worker on task queue %s to run %s", queue, name))
 		case activity.GetAttempt() > 1:
-			stuck = append(stuck, retrying(name, activity))
+			stuck = append(stuck, n.retrying(name, activity))
 		default:
 			derived = append(derived, "running "+name)
 		}
@@ -47,13 +47,13 @@ func (s *Service) statusMessage(said string, d *workflowservice.DescribeWorkflow
 }
 
 // heartbeat is the message of an activity that is running and reports progress by the contract.
-func (s *Service) heartbeat(activity *workflowpb.PendingActivityInfo) string {
+func (n *namespace) heartbeat(activity *workflowpb.PendingActivityInfo) string {
 	payloads := activity.GetHeartbeatDetails().GetPayloads()
 	if activity.GetState() == enumspb.PENDING_ACTIVITY_STATE_SCHEDULED || len(payloads) == 0 {
 		return ""
 	}
 	var beat signals.Heartbeat
-	s.decode(payloads[0], &beat)
+	n.decode(payloads[0], &beat)
 	return beat.StatusMessage
 }
 
@@ -62,9 +62,9 @@ func unclaimed(activity *workflowpb.PendingActivityInfo) bool {
 		activity.GetAttempt() <= 1 && older(activity.GetScheduledTime().AsTime())
 }
 
-func retrying(name string, activity *workflowpb.PendingActivityInfo) string {
+func (n *namespace) retrying(name string, activity *workflowpb.PendingActivityInfo) string {
 	message := fmt.Sprintf("%s is in attempt %d", name, activity.GetAttempt())
-	if failure := activity.GetLastFailure().GetMessage(); failure != "" {
+	if failure, _ := n.failure(activity.GetLastFailure()); failure != "" {
 		message += fmt.Sprintf(" after: %s", failure)
 	}
 	return message

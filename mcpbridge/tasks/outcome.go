@@ -1,18 +1,17 @@
 package tasks
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"unicode/utf8"
+	"strconv"
+	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	failurepb "go.temporal.io/api/failure/v1"
 	historypb "go.temporal.io/api/history/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/temporal"
 
 	"taskbridge/mcpbridge/catalog"
@@ -25,58 +24,29 @@ const (
 	historyService = "history-service"
 )
 
-// outcome reads the event that closed a task's workflow and fills in status, result and error.
-func (s *Service) outcome(ctx context.Context, task *Task, workflow string, meta signals.Meta) error {
-	event, err := s.closeEvent(ctx, workflow, task.runID)
-	if err != nil {
-		return err
-	}
+// close fills in what a task's workflow has closed with: times, status, result and error. The event is nil if Temporal has
+// lost it.
+func (t *Task) close(at time.Time, event *historypb.HistoryEvent) {
+	t.UpdatedAt, t.TTL = at, t.in.closedTTL(at, t.meta)
 	switch event.GetEventType() {
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:
 		result := event.GetWorkflowExecutionCompletedEventAttributes().GetResult()
-		task.complete(s.toolResult(result, catalog.ResultMode(meta.Result)))
+		t.complete(t.in.toolResult(result, t.meta))
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED:
-		task.complete(s.failure(event.GetWorkflowExecutionFailedEventAttributes().GetFailure()))
+		t.complete(t.in.failed(event.GetWorkflowExecutionFailedEventAttributes().GetFailure()))
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:
-		task.fail("the workflow did not finish within its execution timeout")
+		t.fail("the workflow did not finish within its execution timeout")
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED:
-		task.Status, task.StatusMessage = Cancelled, "cancelled"
+		t.Status, t.StatusMessage = Cancelled, "cancelled"
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED:
-		task.terminated(event.GetWorkflowExecutionTerminatedEventAttributes())
+		t.terminated(event.GetWorkflowExecutionTerminatedEventAttributes())
 	case enumspb.EVENT_TYPE_UNSPECIFIED:
-		task.Undetermined = true
-		task.fail("the workflow has ended, but Temporal has lost the event that says how")
+		t.Undetermined = true
+		t.fail("the workflow has ended, but Temporal has lost the event that says how")
 	default:
-		task.Undetermined = true
-		task.fail(fmt.Sprintf("the workflow ended in an unexpected way: %s", event.GetEventType()))
+		t.Undetermined = true
+		t.fail(fmt.Sprintf("the workflow ended in an unexpected way: %s", event.GetEventType()))
 	}
-	return nil
-}
-
-// closeEvent is the event that closed a run, nil if Temporal has lost it.
-func (s *Service) closeEvent(ctx context.Context, workflow, runID string) (*historypb.HistoryEvent, error) {
-	ctx, cancel := unbroken(ctx)
-	defer cancel()
-	events := s.temporal.GetWorkflowHistory(ctx, workflow, runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
-	if !events.HasNext() {
-		return nil, nil
-	}
-	event, err := events.Next()
-	var (
-		gone *serviceerror.NotFound
-		lost *serviceerror.DataLoss
-	)
-	switch {
-	case errors.As(err, &gone):
-		// Deleted a moment ago, if the run itself is gone too.
-		_, err = s.describe(ctx, workflow)
-		return nil, err
-	case errors.As(err, &lost):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("read close event: %w", unavailable(err))
-	}
-	return event, nil
 }
 
 // complete ends a task with a result, or with the JSON-RPC error that came instead.
@@ -107,12 +77,12 @@ func (t *Task) terminated(by *historypb.WorkflowExecutionTerminatedEventAttribut
 	t.CancelRequested = t.CancelRequested || reason == cancelReason
 }
 
-// failure maps a failed workflow: a JSON-RPC error raised on purpose is returned as error; anything else means that the
+// failed maps a failed workflow: a JSON-RPC error raised on purpose is returned as error; anything else means that the
 // tool ran and failed, which is a result (MCP Tasks extension, "Task Execution Errors").
-func (s *Service) failure(failure *failurepb.Failure) (*signals.ToolResult, error) {
-	message := failure.GetMessage()
+func (n *namespace) failed(failure *failurepb.Failure) (*signals.ToolResult, error) {
+	message, err := n.failure(failure)
 	var application *temporal.ApplicationError
-	for err := s.failures.FailureToError(failure); errors.As(err, &application); err = application.Unwrap() {
+	for ; errors.As(err, &application); err = application.Unwrap() {
 		if application.Type() == signals.RPCErrorType {
 			return nil, rpcErrorOf(application)
 		}
@@ -138,11 +108,15 @@ func rpcErrorOf(application *temporal.ApplicationError) *signals.RPCError {
 
 // toolResult turns a workflow's result into a CallToolResult as the tool's result mode says. Values pass through as the
 // JSON that the workflow wrote, so numbers keep every digit.
-func (s *Service) toolResult(payloads *commonpb.Payloads, mode catalog.ResultMode) (*signals.ToolResult, error) {
-	value, err := s.value(payloads)
-	if err != nil {
-		return nil, err
+func (n *namespace) toolResult(payloads *commonpb.Payloads, meta signals.Meta) (*signals.ToolResult, error) {
+	value, err := n.result(payloads)
+	if err == nil {
+		value, err = part(value, jsontext.Pointer(meta.ResultPath))
 	}
+	if err != nil {
+		return nil, fmt.Errorf("result of the workflow: %w", err)
+	}
+	mode := catalog.ResultMode(meta.Result)
 	if mode == catalog.ResultMCP {
 		return passedOn(value)
 	}
@@ -178,22 +152,36 @@ func passedOn(value json.RawMessage) (*signals.ToolResult, error) {
 	return &result, nil
 }
 
-// value is the JSON of a workflow's first result, nil if it has none. Bytes that are not JSON become a JSON string.
-func (s *Service) value(payloads *commonpb.Payloads) (json.RawMessage, error) {
+// result is the JSON of a workflow's first result, nil if it has none.
+func (n *namespace) result(payloads *commonpb.Payloads) (json.RawMessage, error) {
 	if len(payloads.GetPayloads()) == 0 {
 		return nil, nil
 	}
-	payload := payloads.GetPayloads()[0]
-	var value json.RawMessage
-	if err := s.data.FromPayload(payload, &value); err == nil && json.Valid(value) {
-		return bytes.TrimSpace(value), nil
+	return n.value(payloads.GetPayloads()[0])
+}
+
+// part is the part of a JSON value that a pointer leads to, byte for byte.
+func part(value json.RawMessage, pointer jsontext.Pointer) (json.RawMessage, error) {
+	for token := range pointer.Tokens() {
+		below, found := child(value, token)
+		if !found {
+			return nil, fmt.Errorf("nothing is at %q of the tool's resultPath %s", token, pointer)
+		}
+		value = below
 	}
-	var raw []byte
-	if err := s.data.FromPayload(payload, &raw); err != nil {
-		return nil, fmt.Errorf("result of the workflow: %w", err)
+	return value, nil
+}
+
+func child(value json.RawMessage, name string) (below json.RawMessage, found bool) {
+	var object map[string]json.RawMessage
+	if json.Unmarshal(value, &object) == nil {
+		below, found = object[name]
+		return below, found
 	}
-	if utf8.Valid(raw) {
-		return json.Marshal(string(raw))
+	var list []json.RawMessage
+	i, err := strconv.Atoi(name)
+	if err != nil || json.Unmarshal(value, &list) != nil || i < 0 || i >= len(list) {
+		return nil, false
 	}
-	return json.Marshal(raw)
+	return list[i], true
 }

@@ -1,126 +1,169 @@
 package tasks
 
 import (
+	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/encoding"
 
+	"taskbridge/mcpbridge/catalog"
 	"taskbridge/signals"
 )
 
-// callTimeout bounds a call to Temporal that is not a long-poll.
-const callTimeout = 10 * time.Second
-
-// unbroken is a context for such a call, which is not broken off when its caller goes away: it is short, and a Temporal on
-// SQLite, such as the dev server, may not recover from a query that is interrupted.
-func unbroken(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
-}
-
 // read builds a task from one describe call and, if its workflow has closed, from the event that closed it.
-func (s *Service) read(ctx context.Context, workflow, id string) (*Task, error) {
-	description, err := s.describe(ctx, workflow)
+func (s *Service) read(ctx context.Context, at address, id string) (*Task, error) {
+	n, description, err := s.find(ctx, at)
 	if err != nil {
 		return nil, err
 	}
 	info := description.GetWorkflowExecutionInfo()
+	if known, ok := s.closed.GetIfPresent(at); ok && known.task.runID == info.GetExecution().GetRunId() && !isRunning(description) {
+		return known.task, nil
+	}
+	if at.firstRun != "" { // or a later run of the task, which clients have no reason to name
+		at.firstRun = info.GetFirstRunId()
+	}
 	memo := info.GetMemo().GetFields()
-	meta, state := s.meta(memo, info), s.state(memo)
+	meta, state := n.meta(memo, info, at.tool), n.state(memo[signals.StateMemo])
+	if at.tool != nil {
+		meta.CreatedAt = n.begin(ctx, info)
+	}
 
 	task := &Task{
-		ID:              id,
-		UpdatedAt:       meta.CreatedAt,
+		ID:              at.id(id, info.GetFirstRunId()),
 		Progress:        state.Progress,
 		CancelRequested: description.GetWorkflowExtendedInfo().GetCancelRequested(),
+		at:              at,
+		in:              n,
 		runID:           info.GetExecution().GetRunId(),
+		firstRun:        info.GetFirstRunId() == info.GetExecution().GetRunId(),
 		lastEvent:       info.GetHistoryLength(),
+		mark:            markOf(info.GetExecution().GetRunId(), info.GetStatus(), memo[signals.StateMemo]),
 	}
 	task.record(meta)
-	if state.UpdatedAt.After(task.UpdatedAt) {
-		task.UpdatedAt = state.UpdatedAt
-	}
-	if info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		s.live(task, state, description)
+	task.UpdatedAt = later(meta.CreatedAt, state.UpdatedAt)
+	if isRunning(description) {
+		if err := s.live(ctx, task, state, description); err != nil {
+			return nil, err
+		}
 		task.TTL = liveTTL(description.GetExecutionConfig().GetWorkflowExecutionTimeout().AsDuration(), meta)
 		return task, nil
 	}
-	closed := info.GetCloseTime().AsTime()
-	task.UpdatedAt, task.TTL = closed, s.closedTTL(closed, meta)
-	return task, s.outcome(ctx, task, workflow, meta)
+	event, err := n.closeEvent(ctx, at.workflow, task.runID)
+	if err != nil {
+		return nil, err
+	}
+	task.close(info.GetCloseTime().AsTime(), event)
+	return task, nil
 }
 
-// describe asks for a workflow's newest run; the error is [ErrNotFound] if there is none. It is the call behind every read
-// of a live task, so it goes without the compression that the SDK asks for by default: that costs both ends more than it
-// saves on messages this small.
-func (s *Service) describe(ctx context.Context, workflow string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
-	ctx, cancel := unbroken(ctx)
-	defer cancel()
-	description, err := s.temporal.WorkflowService().DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
-		Namespace: s.namespace,
-		Execution: &commonpb.WorkflowExecution{WorkflowId: workflow},
-	}, grpc.UseCompressor(encoding.Identity))
-	var unknown *serviceerror.NotFound
-	if errors.As(err, &unknown) {
-		return nil, ErrNotFound
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
 	}
-	if err != nil {
-		return nil, fmt.Errorf("describe workflow: %w", unavailable(err))
-	}
-	return description, nil
+	return a
 }
 
 // record takes over what the front end recorded about the task at its start.
 func (t *Task) record(meta signals.Meta) {
-	t.Tool, t.Dialect, t.CreatedAt, t.cancel = meta.Tool, meta.Dialect, meta.CreatedAt, meta.Cancel
+	t.meta = meta
+	t.Tool, t.Dialect, t.CreatedAt = meta.Tool, meta.Dialect, meta.CreatedAt
 	t.KeepAlive = milliseconds(meta.RetentionMs)
 	t.PollInterval = milliseconds(meta.PollIntervalMs)
 }
 
-// meta is what the front end recorded at the start. A workflow that has none was started by someone else; its start
-// time and Temporal's own retention then stand in.
-func (s *Service) meta(memo map[string]*commonpb.Payload, info *workflowpb.WorkflowExecutionInfo) signals.Meta {
+// meta is what the front end recorded at the start. A workflow that has none was started by someone else; its start time,
+// Temporal's own retention and what the tool says by which a caller attached to it then stand in.
+func (n *namespace) meta(memo map[string]*commonpb.Payload, info *workflowpb.WorkflowExecutionInfo, tool *catalog.Tool) signals.Meta {
 	meta := signals.Meta{
 		CreatedAt:      info.GetStartTime().AsTime(),
-		RetentionMs:    time.Duration(s.keeps.Load()).Milliseconds(),
+		RetentionMs:    cmp.Or(n.retention(), shortestRetention).Milliseconds(),
 		PollIntervalMs: time.Second.Milliseconds(),
 	}
-	s.decode(memo[signals.MetaMemo], &meta)
+	if tool != nil {
+		recordTool(&meta, tool)
+		return meta
+	}
+	n.decode(memo[signals.MetaMemo], &meta)
 	return meta
 }
 
+// begin is when the first run of a workflow started, as far as that is still there.
+func (n *namespace) begin(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) time.Time {
+	if first := info.GetFirstRunId(); first != info.GetExecution().GetRunId() {
+		if description, err := n.describe(ctx, info.GetExecution().GetWorkflowId(), first); err == nil {
+			info = description.GetWorkflowExecutionInfo()
+		}
+	}
+	return info.GetStartTime().AsTime()
+}
+
+// recordTool records what a tool says about its tasks.
+func recordTool(meta *signals.Meta, tool *catalog.Tool) {
+	meta.Version = signals.Version
+	meta.Tool = tool.Name
+	meta.PollIntervalMs = tool.PollInterval.Milliseconds()
+	meta.Result = string(tool.Result)
+	meta.ResultPath = tool.ResultPath
+	meta.Cancel = string(tool.Cancel)
+}
+
 // state is what the workflow last said of itself; nothing, if it never did or what it said cannot be read.
-func (s *Service) state(memo map[string]*commonpb.Payload) signals.TaskState {
+func (n *namespace) state(memo *commonpb.Payload) signals.TaskState {
 	var state signals.TaskState
-	if !s.decode(memo[signals.StateMemo], &state) {
+	if !n.decode(memo, &state) {
 		return signals.TaskState{}
 	}
 	return state
 }
 
-func (s *Service) decode(payload *commonpb.Payload, into any) bool {
-	return payload != nil && s.data.FromPayload(payload, into) == nil
+// live fills in a running task.
+func (s *Service) live(ctx context.Context, task *Task, state signals.TaskState, d *workflowservice.DescribeWorkflowExecutionResponse) error {
+	task.Queued = queued(d)
+	requests, said := state.InputRequests, state.StatusMessage
+	if tool := s.viewer(task); tool != nil {
+		task.viewed = true
+		view, err := s.view(ctx, task, tool, d)
+		if err != nil {
+			return err
+		}
+		said = cmp.Or(said, view.said)
+		task.Progress = cmp.Or(task.Progress, view.progress)
+		task.questions = view.questions
+		requests = view.join(requests)
+	}
+	s.run(task, requests)
+	task.StatusMessage = task.in.statusMessage(said, d)
+	return nil
 }
 
-// live fills in a running task.
-func (s *Service) live(task *Task, state signals.TaskState, d *workflowservice.DescribeWorkflowExecutionResponse) {
+// viewer is the tool of a task, if it has a view of it; nil if not.
+func (s *Service) viewer(task *Task) *catalog.Tool {
+	if tool, ok := s.tool(task.Tool); ok && (tool.Status != nil || len(tool.Inputs) > 0) {
+		return tool
+	}
+	return nil
+}
+
+// run fills in what all running tasks have: how often to ask for it, open input requests, and the status by that.
+func (s *Service) run(task *Task, requests map[string]signals.InputRequest) {
+	task.PollInterval = pollInterval(task.PollInterval, time.Since(task.CreatedAt), s.reading.Load())
 	task.Status = Working
-	task.InputRequests = s.open(task.runID, state.InputRequests)
+	if task.mayBeAnswered() {
+		task.InputRequests = s.open(task.runID, requests)
+	}
 	if len(task.InputRequests) > 0 {
 		task.Status = InputRequired
 	}
-	task.StatusMessage = s.statusMessage(state.StatusMessage, d)
-	task.Queued = queued(d)
 }
+
+// mayBeAnswered reports whether callers may answer the task's questions.
+func (t *Task) mayBeAnswered() bool { return t.at.tool == nil || t.at.tool.Attach.Answer }
 
 // queued reports whether the first workflow task of a workflow has not been taken by a worker. Reset points tell that one
 // was completed, but not all workers make them; a later workflow task is scheduled later.

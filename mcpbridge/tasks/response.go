@@ -35,10 +35,18 @@ func checkAnswer(params, response json.RawMessage) error {
 	if err := json.Unmarshal(params, &form); err != nil || form.Mode == "url" || form.RequestedSchema == nil {
 		return nil // not a form, so nothing to compare with
 	}
-	if content == nil {
+	if content == nil && hasFields(form.RequestedSchema) {
 		return errors.New(`action is accept but there is no "content" with the form's fields`)
 	}
 	return catalog.ValidateForm(form.RequestedSchema, content)
+}
+
+// hasFields reports whether a form asks for anything. One that does not is accepted without content too.
+func hasFields(schema json.RawMessage) bool {
+	var form struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	return json.Unmarshal(schema, &form) != nil || len(form.Properties) > 0
 }
 
 func requireMembers(response json.RawMessage, names ...string) error {

@@ -289,7 +289,7 @@ func TestARunThatGoesOnIsNotQueued(t *testing.T) {
 	temporal := testenv.Client(t)
 	service, owner := newService(t, temporal), newOwner()
 	stop := startWorker(t, temporal, Renew)
-	task := create(t, service, owner, tasks.Start{Tool: newTool(t, "Renew"), Arguments: []json.RawMessage{json.RawMessage("1")}})
+	task := create(t, service, owner, tasks.Start{Tool: newTool(t, "Renew"), Call: catalog.Call{Arguments: []json.RawMessage{json.RawMessage("1")}}})
 	first := runID(t, temporal, owner, task.ID)
 	signal(t, temporal, owner, task.ID, "next")
 	require.Eventually(t, func() bool { return runID(t, temporal, owner, task.ID) != first }, soon, 10*time.Millisecond)

@@ -6,7 +6,7 @@ package tasks
 import (
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"taskbridge/signals"
@@ -56,25 +56,72 @@ type Task struct {
 	// Undetermined says that the workflow has closed but nothing tells how it ended; the task is then Failed.
 	Undetermined bool
 
-	cancel    string // signals.Meta.Cancel
+	meta      signals.Meta
+	at        address
+	in        *namespace
 	runID     string
-	lastEvent int64 // ID of the newest history event that the task shows
-	encodings sync.Map
+	firstRun  bool                // it is the task's first
+	lastEvent int64               // ID of the newest history event that the task shows
+	viewed    bool                // the catalog has a view of it
+	questions map[string]question // those InputRequests that the catalog asks
+	// mark is what visibility shows of this state; see markOf.
+	mark      uint64
+	encodings atomic.Pointer[encoded]
 }
 
-// Encoded returns what encode makes of a task. For a terminal task it is made once for each key and kept with the task.
+// encoded is one encoded form of a task.
+type encoded struct {
+	key   any
+	bytes []byte
+	next  *encoded
+}
+
+// Encoded returns what encode makes of a task. It is made once for each key and kept with the task.
 func (t *Task) Encoded(key any, encode func(*Task) ([]byte, error)) ([]byte, error) {
-	if !t.Status.Terminal() {
-		return encode(t)
+	kept := t.encodings.Load()
+	for e := kept; e != nil; e = e.next {
+		if e.key == key {
+			return e.bytes, nil
+		}
 	}
-	if kept, ok := t.encodings.Load(key); ok {
-		return kept.([]byte), nil
-	}
-	encoded, err := encode(t)
+	form, err := encode(t)
 	if err == nil {
-		t.encodings.Store(key, encoded)
+		t.encodings.CompareAndSwap(kept, &encoded{key, form, kept}) // else another one was faster: once more then
 	}
-	return encoded, err
+	return form, err
+}
+
+// asking is a running task that differs in its open input requests only.
+func (t *Task) asking(requests map[string]signals.InputRequest) *Task {
+	status := Working
+	if len(requests) > 0 {
+		status = InputRequired
+	}
+	return &Task{
+		ID:              t.ID,
+		Tool:            t.Tool,
+		Dialect:         t.Dialect,
+		Status:          status,
+		StatusMessage:   t.StatusMessage,
+		Progress:        t.Progress,
+		CreatedAt:       t.CreatedAt,
+		UpdatedAt:       t.UpdatedAt,
+		TTL:             t.TTL,
+		KeepAlive:       t.KeepAlive,
+		PollInterval:    t.PollInterval,
+		InputRequests:   requests,
+		Queued:          t.Queued,
+		CancelRequested: t.CancelRequested,
+		meta:            t.meta,
+		at:              t.at,
+		in:              t.in,
+		runID:           t.runID,
+		firstRun:        t.firstRun,
+		lastEvent:       t.lastEvent,
+		viewed:          t.viewed,
+		questions:       t.questions,
+		mark:            t.mark,
+	}
 }
 
 // expired reports whether a task can no longer be read. A live one can, whatever its TTL says.

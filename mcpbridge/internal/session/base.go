@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
 	"net/http"
-	"slices"
 	"sync"
 
 	"github.com/go-json-experiment/json"
@@ -105,33 +103,22 @@ func (b *base) notify(method string, params jsontext.Value, header http.Header) 
 // cancel tells the SDK that a call, if it serves it, has been cancelled by the client, which gets no answer. The ID stays
 // the call's until the SDK has answered, so that no other call gets that.
 func (b *base) cancel(c *Call) {
-	b.mu.Lock()
-	open := b.calls[c.sdkID] == c
-	b.mu.Unlock()
-	if open {
-		b.stop(c)
+	if b.stop(c) {
 		c.answer(nil, errEnded)
 	}
 }
 
-// stop has the SDK end a call.
-func (b *base) stop(c *Call) {
-	id, err := json.Marshal(c.sdkID.Raw())
-	if err == nil { // they are strings and numbers
-		b.notify("notifications/cancelled", jsontext.Value(`{"requestId":`+string(id)+`}`), nil)
-	}
-}
-
-// stopListening ends the calls that nothing but their end answers.
-func (b *base) stopListening() {
+// stop has the SDK end a call, and reports whether it serves it.
+func (b *base) stop(c *Call) bool {
 	b.mu.Lock()
-	calls := slices.Collect(maps.Values(b.calls))
+	open := b.calls[c.sdkID] == c
 	b.mu.Unlock()
-	for _, c := range calls {
-		if c.Method == "subscriptions/listen" {
-			b.stop(c)
-		}
+	id, err := json.Marshal(c.sdkID.Raw())
+	if !open || err != nil { // IDs are strings and numbers
+		return false
 	}
+	b.notify("notifications/cancelled", jsontext.Value(`{"requestId":`+string(id)+`}`), nil)
+	return true
 }
 
 // put hands the SDK a message, connecting it first if need be.

@@ -10,8 +10,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -102,8 +104,21 @@ func (s *Session) Drain() {
 	s.mu.Lock()
 	s.closing = true
 	s.mu.Unlock()
-	s.base.stopListening()
+	s.stopListening()
 	s.running.Wait()
+}
+
+// stopListening ends the calls that nothing but their end answers.
+func (s *Session) stopListening() {
+	s.mu.Lock()
+	calls := slices.Collect(maps.Values(s.calls))
+	s.mu.Unlock()
+	for _, c := range calls {
+		if c.Method == "subscriptions/listen" {
+			c.cancel(ErrShutdown)
+			s.base.stop(c)
+		}
+	}
 }
 
 // Listening reports whether the client reads what belongs to no call.
@@ -315,6 +330,9 @@ type Call struct {
 	// answered is done with the first answer.
 	answered sync.Once
 }
+
+// ID is the call's as the client wrote it.
+func (c *Call) ID() jsontext.Value { return c.id }
 
 // DecodeParams reads the call's params.
 func (c *Call) DecodeParams(into any) *rpc.Error {
