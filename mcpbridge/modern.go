@@ -261,9 +261,7 @@ func (d *modern) resume(ctx context.Context, r *request, state *callState, w *wa
 	if err := d.service.Answer(ctx, r.owner, state.TaskID, responses); err != nil {
 		return nil, taskError(r.method, err)
 	}
-	if w.progress != nil {
-		w.progress.told = state.Told
-	}
+	w.progress.resume(state.Told)
 	return w.run(ctx)
 }
 

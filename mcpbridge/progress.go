@@ -14,15 +14,14 @@ type progress struct {
 	meta   map[string]any // of each notification
 
 	told
-	message string
 }
 
-// told is how far a client has been told of a task. It goes along when a call takes another round, which then says again
-// what the task is doing: the client may have dropped what came right before the end of the last one.
+// told is what a client was told of a task last. It goes along when a call takes another round.
 type told struct {
-	Steps signals.Progress `json:"steps,omitzero"`
-	Said  int              `json:"said,omitzero"` // messages since the last step
-	Begun bool             `json:"begun,omitzero"`
+	Steps   signals.Progress `json:"steps,omitzero"`
+	Message string           `json:"message,omitzero"`
+	Said    int              `json:"said,omitzero"` // messages since the last step
+	Begun   bool             `json:"begun,omitzero"`
 }
 
 // newProgress is nil without a token.
@@ -44,18 +43,32 @@ func (p *progress) report(task *tasks.Task) {
 		now = *task.Progress
 	}
 	now.Done = max(now.Done, p.Steps.Done)
-	if p.Begun && now == p.Steps && task.StatusMessage == p.message || now == (signals.Progress{}) && task.StatusMessage == "" {
+	if p.Begun && now == p.Steps && task.StatusMessage == p.Message || now == (signals.Progress{}) && task.StatusMessage == "" {
 		return
 	}
+	p.say(now, task.StatusMessage)
+}
+
+// resume goes on after an earlier round of the call. It says again what was said last: the client may have dropped what
+// came right before the end of that round.
+func (p *progress) resume(last told) {
+	if p == nil || !last.Begun {
+		return
+	}
+	p.told = last
+	p.say(last.Steps, last.Message)
+}
+
+func (p *progress) say(now signals.Progress, message string) {
 	if p.Said++; !p.Begun || now.Done > p.Steps.Done {
 		p.Said = 0
 	}
-	p.Steps, p.message, p.Begun = now, task.StatusMessage, true
+	p.Steps, p.Message, p.Begun = now, message, true
 	p.notify("notifications/progress", struct {
 		Token    jsontext.Value `json:"progressToken"`
 		Progress float64        `json:"progress"`
 		Total    float64        `json:"total,omitzero"`
 		Message  string         `json:"message,omitzero"`
 		Meta     map[string]any `json:"_meta,omitzero"`
-	}{p.token, now.Done + float64(p.Said)/float64(p.Said+1), now.Total, p.message, p.meta})
+	}{p.token, now.Done + float64(p.Said)/float64(p.Said+1), now.Total, message, p.meta})
 }
