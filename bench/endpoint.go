@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 )
 
@@ -39,8 +40,13 @@ type answer struct {
 const envelope = `{"jsonrpc":"2.0","id":1,"method":%q,"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}},%s}}`
 
 func (e endpoint) call(ctx context.Context, tool string) (answer, error) {
-	raw, err := e.post(ctx, "tools/call", tool, fmt.Sprintf(`"name":%q,"arguments":{}`, tool))
+	raw, err := e.rawCall(ctx, tool)
 	return decode(raw, err)
+}
+
+// rawCall calls a tool without looking at the answer, so that decoding it here does not count.
+func (e endpoint) rawCall(ctx context.Context, tool string) ([]byte, error) {
+	return e.post(ctx, "tools/call", tool, fmt.Sprintf(`"name":%q,"arguments":{}`, tool))
 }
 
 func (e endpoint) get(ctx context.Context, id string) (answer, error) {
@@ -48,21 +54,21 @@ func (e endpoint) get(ctx context.Context, id string) (answer, error) {
 	return decode(raw, err)
 }
 
-// rawGet reads a task without looking at the answer, so that decoding it here does not count.
+// rawGet reads a task without looking at the answer.
 func (e endpoint) rawGet(ctx context.Context, id string) ([]byte, error) {
 	return e.post(ctx, "tasks/get", id, fmt.Sprintf(`"taskId":%q`, id))
 }
 
 // post sends a request and returns the body of the response.
 func (e endpoint) post(ctx context.Context, method, name, params string) ([]byte, error) {
-	response, w, err := e.send(ctx, method, name, params)
+	w, err := e.send(ctx, method, name, params)
 	if err != nil {
 		return nil, err
 	}
-	body, err := io.ReadAll(response.Body)
+	body, err := w.body()
 	if err != nil {
 		_ = w.Close()
-		return nil, err
+		return nil, fmt.Errorf("%s %s: %w", method, name, err)
 	}
 	select {
 	case e.wires <- w:
@@ -75,27 +81,46 @@ func (e endpoint) post(ctx context.Context, method, name, params string) ([]byte
 const request = "POST /mcp HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n" +
 	"Mcp-Protocol-Version: 2026-07-28\r\nMcp-Method: %s\r\n%sContent-Length: %d\r\n\r\n%s"
 
-// send sends a request and returns the response, if that is good, and the wire on which it comes.
-func (e endpoint) send(ctx context.Context, method, name, params string) (*http.Response, wire, error) {
+// send sends a request on a wire and returns that.
+func (e endpoint) send(ctx context.Context, method, name, params string) (wire, error) {
 	w, err := e.wire(ctx)
 	if err != nil {
-		return nil, wire{}, err
+		return wire{}, err
 	}
 	body := fmt.Appendf(nil, envelope, method, params)
 	if name != "" {
 		name = "Mcp-Name: " + name + "\r\n"
 	}
-	if _, err = w.Write(fmt.Appendf(nil, request, e.host(), method, name, len(body), body)); err == nil {
-		var response *http.Response
-		if response, err = http.ReadResponse(w.Reader, nil); err == nil && response.StatusCode == http.StatusOK {
-			return response, w, nil
-		} else if err == nil {
-			said, _ := io.ReadAll(response.Body)
-			err = fmt.Errorf("%s %s: %s: %s", method, name, response.Status, said)
+	if _, err = w.Write(fmt.Appendf(nil, request, e.host(), method, name, len(body), body)); err != nil {
+		_ = w.Close()
+	}
+	return w, err
+}
+
+// body reads a response that is no stream, and returns its body if it is good.
+func (w wire) body() ([]byte, error) {
+	status, err := w.ReadString('\n')
+	length := 0
+	for err == nil {
+		var line []byte
+		if line, err = w.ReadSlice('\n'); len(line) == len("\r\n") {
+			break
+		}
+		if value, found := bytes.CutPrefix(line, []byte("Content-Length: ")); found && err == nil {
+			length, err = strconv.Atoi(string(bytes.TrimSpace(value)))
 		}
 	}
-	_ = w.Close()
-	return nil, wire{}, err
+	if err != nil {
+		return nil, err
+	}
+	body := make([]byte, length)
+	if _, err := io.ReadFull(w.Reader, body); err != nil {
+		return nil, err
+	}
+	if status != "HTTP/1.1 200 OK\r\n" || length == 0 {
+		return nil, fmt.Errorf("%s: %s", strings.TrimSpace(status), body)
+	}
+	return body, nil
 }
 
 func (e endpoint) host() string {
@@ -162,11 +187,15 @@ func (e endpoint) listen(ctx context.Context, ids ...string) (*subscription, err
 	if err != nil {
 		return nil, err
 	}
-	response, w, err := e.send(ctx, "subscriptions/listen", "", fmt.Sprintf(`"notifications":{"taskIds":%s}`, encoded))
+	w, err := e.send(ctx, "subscriptions/listen", "", fmt.Sprintf(`"notifications":{"taskIds":%s}`, encoded))
 	if err != nil {
 		return nil, err
 	}
 	context.AfterFunc(ctx, func() { _ = w.Close() })
+	response, err := http.ReadResponse(w.Reader, nil)
+	if err != nil {
+		return nil, err
+	}
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, maxEvent)
 	return &subscription{w, lines}, nil

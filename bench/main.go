@@ -19,7 +19,7 @@ import (
 
 // effort says how long the measures take.
 type effort struct {
-	window time.Duration // of a throughput measure, which has three on either side
+	window time.Duration // of a throughput measure, which has 21 on either side
 	calls  int           // of a latency measure
 	parked int           // tasks that are listened to at once
 	storm  int           // tasks that end while somebody subscribes
@@ -34,7 +34,7 @@ func main() {
 		role = flag.String("role", "", "what this process is for another of its kind: front or bare")
 		args part
 	)
-	flag.DurationVar(&e.window, "window", 2*time.Second, "how long one window of a throughput measure is; each has three on either side")
+	flag.DurationVar(&e.window, "window", 500*time.Millisecond, "how long one window of a throughput measure is; each has 21 on either side")
 	flag.IntVar(&e.calls, "calls", 200, "calls of a latency measure")
 	flag.IntVar(&e.parked, "parked", 2000, "tasks that are listened to at once")
 	flag.IntVar(&e.storm, "storm", 1000, "tasks that end while somebody subscribes")

@@ -34,8 +34,8 @@ func (b *bed) push(ctx context.Context, e effort) ([]row, error) {
 		}
 		ours, raw = append(ours, one), append(raw, base)
 	}
-	p50, base := median(ours), median(raw)
-	return []row{{"end in Temporal to notifications/tasks, p50, against a history long-poll", p50.String(), base.String(), fmt.Sprintf("%+v", p50-base), "<= +3ms"}}, nil
+	one, base := p50(ours), p50(raw)
+	return []row{{"end in Temporal to notifications/tasks, p50, against a history long-poll", one.String(), base.String(), fmt.Sprintf("%+v", one-base), "<= +3ms"}}, nil
 }
 
 func (b *bed) pushOne(ctx context.Context) (ours, raw time.Duration, err error) {
@@ -86,8 +86,8 @@ func (b *bed) update(ctx context.Context, e effort) ([]row, error) {
 		}
 		ours, raw = append(ours, one), append(raw, base)
 	}
-	p50, base := median(ours), median(raw)
-	return []row{{"tasks/update to the pushed end, p50, against signal to result", p50.String(), base.String(), times(float64(p50) / float64(base)), "<= 1.30"}}, nil
+	one, base := p50(ours), p50(raw)
+	return []row{{"tasks/update to the pushed end, p50, against signal to result", one.String(), base.String(), times(float64(one) / float64(base)), "<= 1.30"}}, nil
 }
 
 func (b *bed) updateOne(ctx context.Context) (time.Duration, error) {

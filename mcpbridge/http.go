@@ -206,11 +206,9 @@ func (t *httpTransport) handle(c echo.Context, request *request) error {
 		return t.fail(c, http.StatusNotAcceptable, id, rpc.Errorf(rpc.CodeInvalidRequest, "header Accept must list text/event-stream: %s is answered by a stream", request.method))
 	}
 	request.notify = reply.notify
-	working, done := context.WithCancel(ctx)
-	defer done()
-	go reply.keepAlive(working)
+	reply.keepAlive()
+	defer reply.end()
 	result, rpcErr := t.modern.handle(ctx, request)
-	done()
 	if rpcErr != nil {
 		t.logFailure(ctx, rpcErr)
 		return reply.finish(httpStatus(rpcErr), rpc.ErrorResponse(id, rpcErr))

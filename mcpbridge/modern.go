@@ -213,11 +213,7 @@ func (d *modern) handOut(ctx context.Context, owner string, tool *catalog.Tool, 
 			return d.encodeResult(now.Result)
 		}
 	}
-	encoded, err := json.Marshal(d.wireTask(task, "task"))
-	if err != nil {
-		return nil, taskError("tools/call", err)
-	}
-	return encoded, nil
+	return d.encodeTask(task, "task", nil), nil
 }
 
 // untilEnd waits for the result of a task on behalf of a client that gets no task. If the client goes away, the workflow

@@ -1,7 +1,6 @@
 package mcpbridge
 
 import (
-	"context"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +21,8 @@ type reply struct {
 
 	mu     sync.Mutex
 	stream *sse.Writer
+	alive  *time.Timer // of the next comment
+	ended  bool
 }
 
 func newReply(c echo.Context) *reply {
@@ -40,38 +41,40 @@ func (r *reply) notify(method string, params any) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_ = r.stream.Message("", rpc.Notification(method, encoded)) // the request's context ends when the client has gone
-}
-
-// keepAlive sends a comment now and then until ctx ends.
-func (r *reply) keepAlive(ctx context.Context) {
-	if !r.streams {
-		return
-	}
-	ticker := time.NewTicker(sse.KeepAlive)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			r.comment(ctx)
-		}
+	if !r.ended {
+		_ = r.stream.Message("", rpc.Notification(method, encoded)) // the request's context ends when the client has gone
 	}
 }
 
-func (r *reply) comment(ctx context.Context) {
+// keepAlive has a comment sent now and then until the reply ends.
+func (r *reply) keepAlive() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if ctx.Err() == nil {
-		_ = r.stream.Comment()
+	if r.streams {
+		r.alive = time.AfterFunc(sse.KeepAlive, r.comment)
+	}
+}
+
+func (r *reply) comment() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ended && r.stream.Comment() == nil {
+		r.alive.Reset(sse.KeepAlive)
+	}
+}
+
+// end has nothing more written.
+func (r *reply) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended = true; r.alive != nil {
+		r.alive.Stop()
 	}
 }
 
 // finish writes the response and ends the reply.
 func (r *reply) finish(status int, message []byte) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.end()
 	if r.stream.Started() {
 		return r.stream.Message("", message)
 	}
