@@ -132,8 +132,14 @@ func (a *asked) land(found answer, length int64) (differs bool, retry time.Durat
 	return before.failed != a.answer.failed || before.length != a.answer.length || string(before.value) != string(a.answer.value), a.pause
 }
 
-// askWorker asks a query of a workflow, if there is a worker.
-func (n *namespace) askWorker(task *Task, queue, name string) answer {
+// askWorker asks a query of a workflow, if there is a worker. A panic is an answer too; see watch.fly.
+func (n *namespace) askWorker(task *Task, queue, name string) (found answer) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			logPanic(cause, task.at)
+			found = answer{failed: fmt.Sprintf("query %s: the answer cannot be read", name)}
+		}
+	}()
 	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
 	defer cancel()
 	if !n.pollers.any(ctx, n, queue) {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
 	"taskbridge/internal/testenv"
@@ -220,4 +221,21 @@ func TestWithoutAWorkerNobodyWaitsForAQuery(t *testing.T) {
 
 	t.Cleanup(startWorker(t, temporal, Deliver))
 	assert.Equal(t, "addressing", awaitKey(t, service, owner, id, "address-1").StatusMessage, "the worker is noticed")
+}
+
+func TestAnAnswerToAQueryThatCannotBeReadIsToldOf(t *testing.T) {
+	temporal := testenv.Client(t)
+	tool := deliver(t)
+	t.Cleanup(startWorker(t, temporal, Deliver))
+	service, err := tasks.New(temporal, tasks.Options{
+		DataConverter: touchy{converter.GetDefaultDataConverter(), "addressing"},
+		Tool:          func(string) (*catalog.Tool, bool) { return tool, true },
+	})
+	require.NoError(t, err)
+	owner := newOwner()
+	id := startDelivery(t, service, owner, tool, 1).ID
+	require.Eventually(t, func() bool {
+		task := get(t, service, owner, id)
+		return task.Status == tasks.Working && task.StatusMessage == "query progress: the answer cannot be read"
+	}, soon, 50*time.Millisecond)
 }

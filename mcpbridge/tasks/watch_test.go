@@ -217,10 +217,13 @@ func Interview(ctx workflow.Context) error {
 }
 
 // touchy is a data converter that does not bear a word.
-type touchy struct{ converter.DataConverter }
+type touchy struct {
+	converter.DataConverter
+	word string
+}
 
 func (c touchy) FromPayload(payload *commonpb.Payload, into any) error {
-	if bytes.Contains(payload.GetData(), []byte("step 2")) {
+	if bytes.Contains(payload.GetData(), []byte(c.word)) {
 		panic("touched")
 	}
 	return c.DataConverter.FromPayload(payload, into)
@@ -230,7 +233,7 @@ func (c touchy) FromPayload(payload *commonpb.Payload, into any) error {
 func TestAPanicEndsNothingElse(t *testing.T) {
 	temporal := testenv.Client(t)
 	t.Cleanup(startWorker(t, temporal, Steps))
-	service, err := tasks.New(temporal, tasks.Options{DataConverter: touchy{converter.GetDefaultDataConverter()}})
+	service, err := tasks.New(temporal, tasks.Options{DataConverter: touchy{converter.GetDefaultDataConverter(), "step 2"}})
 	require.NoError(t, err)
 	owner := newOwner()
 	id := create(t, service, owner, tasks.Start{Tool: newTool(t, "Steps"), Call: catalog.Call{Arguments: []json.RawMessage{json.RawMessage("2")}}}).ID
