@@ -19,6 +19,8 @@ import (
 const (
 	// perSubscription is how many tasks each of many subscriptions is about.
 	perSubscription = 100
+	// settling is how long Temporal takes at most to write down what it does after a workflow task, such as for visibility.
+	settling = 20 * time.Millisecond
 	// longest is how long a notification can take that is not counted as missing.
 	longest = 2 * time.Minute
 )
@@ -58,7 +60,7 @@ func (b *bed) pushOne(ctx context.Context) (ours, raw time.Duration, err error) 
 		rawEnd = time.Now()
 		polled <- err
 	}()
-	time.Sleep(20 * time.Millisecond) // until both wait
+	time.Sleep(settling) // until both wait
 	begin := time.Now()
 	if err := b.end(ctx, id); err != nil {
 		return 0, 0, err
@@ -104,6 +106,7 @@ func (b *bed) updateOne(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
+	time.Sleep(settling)
 	updated := make(chan error, 1)
 	begin := time.Now()
 	go func() { updated <- b.mcp.update(ctx, id, slices.Collect(maps.Keys(asked.InputRequests))[0]) }()
@@ -129,6 +132,7 @@ func (b *bed) signalOne(ctx context.Context) (time.Duration, error) {
 			break
 		}
 	}
+	time.Sleep(settling)
 	begin := time.Now()
 	answer := signals.Input{Responses: map[string]json.RawMessage{"go-1": json.RawMessage(`{"action":"accept","content":{}}`)}}
 	if err := b.temporal.SignalWorkflow(ctx, id, "", signals.InputSignal, answer); err != nil {
