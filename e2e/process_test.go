@@ -174,7 +174,8 @@ func TestDevRunsTheDemoOnItsOwnCheckout(t *testing.T) {
 		assert.Contains(t, call.stderr.String(), "build: skipped")
 	})
 	t.Run("Ctrl-C during the tests", func(t *testing.T) {
-		const marker = "./internal/../internal/devserver"
+		// Tests that take seconds and start no processes in groups of their own, which end a moment later.
+		const marker = "./internal/../mcpbridge/internal/expression"
 		call := start(t, []string{"TASKBRIDGE_URL=" + dev.endpoint()}, binary(t, "cmd/taskbridge"), "call", "ci_pipeline", `{"package":"`+marker+`"}`)
 		id := call.waitFor(`task (\S+)`)[1]
 		call.waitFor(`test \(2/5\) running`)
