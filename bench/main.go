@@ -19,8 +19,8 @@ import (
 
 // effort says how long the measures take.
 type effort struct {
-	window time.Duration // of a throughput measure, which has 21 on either side
-	calls  int           // of a latency measure
+	window time.Duration // of a throughput or CPU measure, which has 21 on either side; creates take three times as long
+	calls  int           // of a latency measure; creating takes five times as many
 	parked int           // tasks that are listened to at once
 	storm  int           // tasks that end while somebody subscribes
 	only   string        // the measures to take, with commas between; "" for all
@@ -34,8 +34,8 @@ func main() {
 		role = flag.String("role", "", "what this process is for another of its kind: front or bare")
 		args part
 	)
-	flag.DurationVar(&e.window, "window", 500*time.Millisecond, "how long one window of a throughput measure is; each has 21 on either side")
-	flag.IntVar(&e.calls, "calls", 200, "calls of a latency measure")
+	flag.DurationVar(&e.window, "window", 500*time.Millisecond, "how long one window of a throughput or CPU measure is; each has 21 on either side, and those of creates are three times as long")
+	flag.IntVar(&e.calls, "calls", 200, "calls of a latency measure; creating takes five times as many")
 	flag.IntVar(&e.parked, "parked", 2000, "tasks that are listened to at once")
 	flag.IntVar(&e.storm, "storm", 1000, "tasks that end while somebody subscribes")
 	flag.StringVar(&e.only, "only", "", "take only these: create, creates, live, one, watched, closed, push, update, listened, storm; with commas between")
